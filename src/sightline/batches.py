@@ -1,0 +1,221 @@
+"""Documents as arrays, and the batches that training and evaluation cut from them.
+
+Nothing here needs torch. A corpus is packed once (token ids and feature rows, document after
+document), after which a batch costs a few array look-ups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.corpus import Corpus
+from sightline.documents import Document
+from sightline.features import FeatureStore
+from sightline.problems import Problems, SightlineError
+from sightline.sentences import tokenize
+from sightline.vocabulary import Vocabulary
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """Token ids, sentence after sentence, and how many tokens each sentence has (at least 1)."""
+
+    token_ids: IntArray
+    lengths: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class TimeMajor:
+    """The same tokens in the order in which a recurrent network reads them.
+
+    Sentences are sorted longest first; first come their first tokens, then the second tokens of
+    those that have one, and so on.
+    """
+
+    token_ids: IntArray
+    running: list[int]  # how many sentences have a token at each step
+    sentence_of_token: IntArray  # place of the token's sentence in the sorted order
+    place_of_sentence: IntArray  # place of each original sentence in the sorted order
+
+
+def time_major(sentences: Sentences) -> TimeMajor:
+    """Sort sentences by length and interleave their tokens step by step."""
+    lengths = sentences.lengths
+    order = np.argsort(-lengths, kind="stable")
+    sorted_lengths = lengths[order]
+    first = (np.cumsum(lengths) - lengths)[order]
+    # How many of the sorted lengths exceed each step: sentences still running.
+    steps = int(sorted_lengths[0])
+    running = np.searchsorted(-sorted_lengths, -np.arange(steps), side="left")
+    place = np.arange(len(lengths))
+    sentence_of_token = np.concatenate([place[:count] for count in running])
+    step_of_token = np.repeat(np.arange(steps), running)
+    token_ids = sentences.token_ids[first[sentence_of_token] + step_of_token]
+    place_of_sentence = np.empty_like(order)
+    place_of_sentence[order] = place
+    return TimeMajor(token_ids, running.tolist(), sentence_of_token, place_of_sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some documents ready for the encoders: their sentences, their images' feature rows."""
+
+    sentences: Sentences
+    image_rows: IntArray
+    sentences_D: IntArray
+    images_D: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class PackedDocuments:
+    """Documents as arrays; document d has sentences `sentence_start[d]` to `[d + 1]`, and so on."""
+
+    ids: list[str]
+    links: list[tuple[tuple[int, int], ...] | None]
+    token_ids: NDArray[np.int32]
+    token_start: IntArray  # per sentence, and one more
+    sentence_start: IntArray  # per document, and one more
+    image_rows: IntArray
+    image_start: IntArray  # per document, and one more
+    cut_sentences: int  # sentences that were longer than the token limit
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def batch(self, documents: IntArray, pick_one: np.random.Generator | None = None) -> Batch:
+        """The batch of these documents; `pick_one` draws a single sentence and image of each."""
+        sentences_D = np.diff(self.sentence_start)[documents]
+        images_D = np.diff(self.image_start)[documents]
+        if pick_one is None:
+            sentences = _ranges(self.sentence_start[documents], sentences_D)
+            images = _ranges(self.image_start[documents], images_D)
+        else:
+            sentences = self.sentence_start[documents] + pick_one.integers(sentences_D)
+            images = self.image_start[documents] + pick_one.integers(images_D)
+            sentences_D = images_D = np.ones_like(documents)
+        lengths = np.diff(self.token_start)[sentences]
+        tokens = self.token_ids[_ranges(self.token_start[sentences], lengths)]
+        return Batch(
+            Sentences(tokens.astype(np.int64), lengths),
+            self.image_rows[images],
+            sentences_D,
+            images_D,
+        )
+
+
+def _ranges(starts: IntArray, counts: IntArray) -> IntArray:
+    """The numbers start, start + 1, ... of each range, one range after another."""
+    ends = np.cumsum(counts)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
+
+
+def open_features(corpus: Corpus, folder: Path | None = None) -> FeatureStore:
+    """The feature store in `folder`, or the one that comes with the corpus."""
+    folder = folder or corpus.features_folder()
+    if folder is None:
+        raise SightlineError(
+            f"{corpus.path}: no image features beside it; name a feature store with --features, "
+            "or extract one with 'sightline features'."
+        )
+    return FeatureStore.open(folder)
+
+
+def pack_documents(
+    documents: Iterable[Document],
+    vocabulary: Vocabulary,
+    store: FeatureStore,
+    token_limit: int,
+    problems: Problems,
+    where: str,
+    tokenize: Callable[[str], list[str]] = tokenize,
+) -> PackedDocuments:
+    """Token ids and feature rows of a corpus; documents whose images lack features are skipped."""
+    ids: list[str] = []
+    links: list[tuple[tuple[int, int], ...] | None] = []
+    token_ids: list[int] = []
+    lengths: list[int] = []
+    sentence_counts: list[int] = []
+    image_rows: list[IntArray] = []
+    cut = 0
+    for document, rows in with_features(documents, store, problems, where):
+        ids.append(document.id)
+        links.append(document.links)
+        sentence_counts.append(len(document.sentences))
+        image_rows.append(rows)
+        for sentence in document.sentences:
+            tokens = tokenize(sentence)
+            cut += len(tokens) > token_limit
+            encoded = vocabulary.encode(tokens, token_limit)
+            token_ids += encoded
+            lengths.append(len(encoded))
+    return PackedDocuments(
+        ids,
+        links,
+        np.array(token_ids, np.int32),
+        _starts(lengths),
+        _starts(sentence_counts),
+        np.concatenate(image_rows) if image_rows else np.empty(0, np.int64),
+        _starts([len(rows) for rows in image_rows]),
+        cut,
+    )
+
+
+def with_features(
+    documents: Iterable[Document],
+    store: FeatureStore,
+    problems: Problems,
+    where: str,
+) -> Iterator[tuple[Document, IntArray]]:
+    """The documents with their images' feature rows; where one has none, a problem is reported."""
+    # Images come in many documents of a corpus; each row is looked at once.
+    checked, finite = np.zeros((2, len(store)), bool)
+    for document in documents:
+        rows = store.rows(document.images)
+        reason, bad = "has no row in", rows < 0
+        if not bad.any():
+            new = rows[~checked[rows]]
+            if len(new):
+                checked[new] = finite[new] = True
+                finite[store.non_finite(new)] = False
+            reason, bad = "has a value that is not a finite number in", ~finite[rows]
+        if bad.any():
+            place = int(np.argmax(bad))
+            problems.add(
+                where,
+                document.id,
+                f"images[{place}]",
+                f"{document.images[place]!r} {reason} the features of {store.folder}",
+            )
+        else:
+            yield document, rows
+
+
+def _starts(counts: list[int]) -> IntArray:
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
+
+
+def training_batches(
+    count: int, batch_documents: int, rng: np.random.Generator
+) -> Iterator[IntArray]:
+    """Shuffled batches of exactly b + 1 documents; the few left over wait for the next epoch."""
+    order = rng.permutation(count)
+    for start in range(0, count - batch_documents + 1, batch_documents):
+        yield order[start : start + batch_documents]
+
+
+def validation_batches(count: int, batch_documents: int) -> Iterator[tuple[IntArray, int]]:
+    """All documents in order, each once, with the number that count.
+
+    The last batch is filled up with documents from the start, which serve as negatives only, so
+    that every document meets the same number of negatives.
+    """
+    for start in range(0, count, batch_documents):
+        counted = min(batch_documents, count - start)
+        yield np.arange(start, start + batch_documents) % count, counted

@@ -1,0 +1,339 @@
+"""The command line: parses options, calls the library, prints; it holds no logic of its own.
+
+Data goes to standard output, words to standard error. Exit codes: 0 done, 1 nothing usable or a
+failed check, 2 wrong usage. Heavy modules are imported where they are used, so that `--help`
+answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sightline.problems import MissingExtraError, Problem, Problems, SightlineError
+
+if TYPE_CHECKING:
+    from sightline.linking import MaxLinks
+
+#: Problems beyond this many are counted but no longer printed one by one.
+_PRINTED_PROBLEMS = 20
+
+app = typer.Typer(
+    help="Finds which sentence each image of a document belongs to.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Similarity(StrEnum):
+    """How a similarity matrix becomes one document similarity."""
+
+    AP = "AP"
+    TK = "TK"
+    DC = "DC"
+    NO_STRUCT = "NoStruct"
+
+
+class Negatives(StrEnum):
+    """Which negatives of the batch count."""
+
+    HARD = "hard"
+    MEAN = "mean"
+
+
+class SentenceEncoder(StrEnum):
+    """Which network reads a sentence."""
+
+    GRU = "gru"
+    ATTENTION = "attention"
+
+
+class Loss(StrEnum):
+    """Which loss compares documents with their negatives."""
+
+    HINGE = "hinge"
+    SOFTMAX = "softmax"
+
+
+class PolicyName(StrEnum):
+    """How a similarity matrix becomes links."""
+
+    ASSIGNMENT = "assignment"
+    DENSE = "dense"
+    TOP_K = "top-k"
+    MMC4 = "mmc4"
+
+
+CorpusArgument = Annotated[Path, typer.Argument(help="A corpus: .jsonl, .parquet or a folder.")]
+FeaturesOption = Annotated[
+    Path | None, typer.Option("--features", help="Feature store; by default the corpus's own.")
+]
+StrictOption = Annotated[bool, typer.Option("--strict", help="Stop at the first bad record.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+MaxLinksOption = Annotated[str, typer.Option(help="all, half or a number of links.")]
+
+
+def main() -> None:
+    """Run the command line; user errors are one sentence, never a traceback."""
+    try:
+        app()
+    except SightlineError as error:
+        _say(f"Error: {error}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        _say("Interrupted; what was finished is kept.")
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output left; nothing is wrong.
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from sightline import __version__
+
+        typer.echo(f"sightline {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def train(
+    corpus: CorpusArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model folder to write.")],
+    similarity: Annotated[
+        Similarity, typer.Option(help="Document similarity; NoStruct is the paper's baseline.")
+    ] = Similarity.AP,
+    max_links: MaxLinksOption = "all",
+    negatives: Annotated[Negatives, typer.Option(help="Hardest, or mean of all.")] = Negatives.HARD,
+    negative_documents: Annotated[int, typer.Option(help="b: negatives of each document.")] = 10,
+    loss: Annotated[Loss, typer.Option(help="The paper's is the hinge.")] = Loss.HINGE,
+    margin: Annotated[float, typer.Option(help="Margin of the hinge loss.")] = 0.2,
+    temperature: Annotated[float, typer.Option(help="Of the softmax loss.")] = 0.05,
+    sentence_encoder: Annotated[
+        SentenceEncoder, typer.Option(help="The paper's is the GRU.")
+    ] = SentenceEncoder.GRU,
+    layers: Annotated[int, typer.Option(help="Layers of the heads: 1 (the paper's) or 2.")] = 1,
+    dimension: Annotated[int, typer.Option(help="Size of the shared space.")] = 1024,
+    hidden: Annotated[int, typer.Option(help="Hidden width where --layers is 2.")] = 1024,
+    epochs: Annotated[int, typer.Option(help="Passes over the training documents.")] = 50,
+    learning_rate: Annotated[float, typer.Option(help="Of Adam, at the start.")] = 0.0001,
+    dropout: Annotated[float, typer.Option(help="On word dimensions and image features.")] = 0.4,
+    token_limit: Annotated[int, typer.Option(help="Tokens kept of a sentence; 50 for long text.")] = 20,
+    minimum_count: Annotated[int, typer.Option(help="Rarer words are unknown.")] = 5,
+    seed: Annotated[int, typer.Option(help="Same seed, same model.")] = 1,
+    features: FeaturesOption = None,
+    word_vectors: Annotated[
+        Path | None, typer.Option(help="word2vec or GloVe file (.bin, .txt, .gz, .npz).")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a run that was cut off.")] = False,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Train a model on a corpus; the defaults are the paper's recipe."""
+    with _extra("Training", "train"):
+        from sightline.training import train as run_training
+    from sightline.batches import open_features
+    from sightline.corpus import read
+    from sightline.settings import Settings
+
+    settings = Settings(
+        similarity=similarity.value,
+        max_links=_max_links(max_links),
+        negatives=negatives.value,
+        negative_documents=negative_documents,
+        loss=loss.value,
+        margin=margin,
+        temperature=temperature,
+        sentence_encoder=sentence_encoder.value,
+        layers=layers,  # type: ignore[arg-type]
+        dimension=dimension,
+        hidden=hidden,
+        epochs=epochs,
+        learning_rate=learning_rate,
+        dropout=dropout,
+        token_limit=token_limit,
+        minimum_count=minimum_count,
+        seed=seed,
+    )
+    problems = Problems(strict=strict, report=_report)
+    documents = read(corpus, problems=problems)
+    best = run_training(
+        documents,
+        output,
+        settings,
+        open_features(documents, features),
+        word_vectors,
+        resume=resume,
+        problems=problems,
+        say=_say,
+    )
+    _say_problems(problems)
+    _say(f"best epoch {best['epoch']}, validation loss {best['validation_loss']:.4f}; model in {output}")
+    if json:
+        _print_json(best)
+
+
+@app.command()
+def evaluate(
+    model: Annotated[str, typer.Argument(help="A model folder.")],
+    corpus: CorpusArgument,
+    split: Annotated[str, typer.Option(help="Which documents.")] = "test",
+    cutoffs: Annotated[list[int], typer.Option("--cutoff", help="C of p@C; may be repeated.")] = [1, 5],  # noqa: B006
+    documents: Annotated[
+        Path | None, typer.Option("--documents", help="Write each document's scores as JSONL.")
+    ] = None,
+    features: FeaturesOption = None,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Score a model against the true links: AUC and precision, means over documents."""
+    from sightline import evaluation
+    from sightline.batches import open_features
+    from sightline.corpus import read
+    from sightline.model import LinkModel
+
+    if min(cutoffs) < 1:
+        raise typer.BadParameter("--cutoff must be at least 1")
+    problems = Problems(strict=strict, report=_report)
+    opened = read(corpus, problems=problems)
+    scores, skipped = evaluation.evaluate(
+        LinkModel.from_pretrained(model), opened, split, open_features(opened, features), cutoffs
+    )
+    if documents is not None:
+        _write_lines(documents, (score.to_record() for score in scores))
+    _say_problems(problems)
+    means = evaluation.mean_scores(scores, skipped + problems.count, cutoffs)
+    if not scores and not skipped:
+        raise opened.split_not_found(split)
+    if json:
+        _print_json(means)
+    else:
+        for name, value in means.items():
+            shown = f"{value:.1f}" if isinstance(value, float) else value
+            typer.echo(f"{name:>10}  {shown if value is not None else '-'}")
+    if not scores:
+        raise SightlineError(
+            f"None of the {skipped:,} documents could be scored: their links are unknown, or no "
+            "link or every link is true."
+        )
+
+
+@app.command()
+def link(
+    inputs: Annotated[list[Path], typer.Argument(help="Corpora.", metavar="INPUT...")],
+    model: Annotated[str, typer.Option(help="A model folder.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="JSONL file.")] = None,
+    policy: Annotated[PolicyName, typer.Option(help="How links are chosen.")] = PolicyName.ASSIGNMENT,
+    max_links: MaxLinksOption = "all",
+    matrix: Annotated[bool, typer.Option("--matrix", help="Add the similarity matrix.")] = False,
+    split: Annotated[str | None, typer.Option(help="Only these documents.")] = None,
+    features: FeaturesOption = None,
+    strict: StrictOption = False,
+) -> None:
+    """Link the documents of a corpus: one JSON record per document."""
+    from sightline.batches import open_features
+    from sightline.corpus import read
+    from sightline.link_records import link_records
+    from sightline.model import LinkModel
+
+    loaded = LinkModel.from_pretrained(model)
+    cap = _max_links(max_links)
+    problems = Problems(strict=strict, report=_report)
+    count = 0
+
+    def records() -> Iterator[dict[str, Any]]:
+        nonlocal count
+        for path in inputs:
+            corpus = read(path, split=split, problems=problems, allow_empty=True)
+            store = open_features(corpus, features)
+            for record in link_records(loaded, corpus, store, policy.value, cap, matrix):
+                count += 1
+                yield record
+
+    _write_lines(output, records())
+    _say_problems(problems)
+    if not count:
+        raise SightlineError("No document could be linked.")
+
+
+# ---- shared by the commands
+
+
+@contextmanager
+def _extra(what: str, extra: str) -> Iterator[None]:
+    """Turn a missing package into the exact install command."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name and error.name.partition(".")[0] == "sightline":
+            raise
+        raise MissingExtraError(what, extra) from None
+
+
+def _max_links(text: str) -> MaxLinks:
+    if text == "all" or text == "half":
+        return text
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    raise typer.BadParameter(f"--max-links is {text!r}; expected all, half or a number from 1 on")
+
+
+def _say(words: str) -> None:
+    typer.echo(words, err=True)
+
+
+_reported = 0
+
+
+def _report(problem: Problem) -> None:
+    global _reported  # noqa: PLW0603 - one process, one stream of words
+    _reported += 1
+    if _reported <= _PRINTED_PROBLEMS:
+        _say(f"skipped {problem}")
+    elif _reported == _PRINTED_PROBLEMS + 1:
+        _say("further problems are only counted")
+
+
+def _say_problems(problems: Problems) -> None:
+    if problems.count:
+        _say(f"{problems.count:,} bad records were skipped (--strict stops at the first)")
+
+
+def _print_json(value: object) -> None:
+    import orjson
+
+    typer.echo(orjson.dumps(value).decode())
+
+
+def _write_lines(path: Path | None, records: Iterator[dict[str, Any]]) -> None:
+    """JSON lines to a file, which appears whole or not at all, or to standard output."""
+    import orjson
+
+    if path is None:
+        for record in records:
+            sys.stdout.buffer.write(orjson.dumps(record) + b"\n")
+        sys.stdout.buffer.flush()
+        return
+    from sightline.files import atomic_writer
+
+    with atomic_writer(path) as file:
+        for record in records:
+            file.write(orjson.dumps(record) + b"\n")

@@ -1,0 +1,156 @@
+"""The corpus: documents on disk, whichever format holds them, to go through again and again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from sightline.documents import Document, split_name
+from sightline.problems import Problems, SightlineError
+from sightline.readers.hessel2019 import FILE_NAME, read_hessel2019
+from sightline.readers.native import read_jsonl
+from sightline.readers.parquet import read_parquet
+
+Reader = Callable[[Path, Problems, bool], Iterator[Document]]
+
+_READERS: dict[str, Reader] = {
+    ".jsonl": read_jsonl,
+    ".jsonl.gz": read_jsonl,
+    ".jsonl.zst": read_jsonl,
+    ".parquet": read_parquet,
+}
+_NATIVE_NAME = "documents"
+
+_EXPECTED = (
+    "expected a .jsonl, .jsonl.gz, .jsonl.zst or .parquet file, a folder with such a file named "
+    f"{_NATIVE_NAME}, or the paper's release with {FILE_NAME}"
+)
+
+
+class SplitNotFound(SightlineError):
+    """No document has the split that was asked for; the message lists those that there are."""
+
+    def __init__(self, path: Path, split: str, found: Iterable[str | None]) -> None:
+        names = [name for name in found if name is not None]
+        there = f"its splits are {', '.join(names)}" if names else "its documents have no split"
+        super().__init__(f"{path}: no document has the split {split!r}, {there}.")
+
+
+class Corpus:
+    """The documents of a path; every iteration streams them anew from disk.
+
+    A problem is reported once, by the first pass that meets it: `problems` counts bad records,
+    however often the corpus is gone through. With strict problems every pass stops at the first.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        file: Path,
+        reader: Reader,
+        split: str | None,
+        problems: Problems,
+        allow_empty: bool,
+    ) -> None:
+        self.path = path  # as the user named it: a file, or the folder that holds it
+        self.file = file
+        self.split = split
+        self.problems = problems
+        # The splits seen by the passes so far, in order; None stands for documents without one.
+        self.splits: dict[str | None, None] = {}
+        self._reader = reader
+        self._allow_empty = allow_empty
+        self._reported = 0
+
+    def __iter__(self) -> Iterator[Document]:
+        return self.documents(self.split)
+
+    def documents(self, split: str | None = None) -> Iterator[Document]:
+        """Yield the documents of one split, or all; `validation` and `dev` mean `val`.
+
+        A document without a split belongs to none. A split that is not there gives nothing;
+        `split_not_found` says so to the user.
+        """
+        wanted = split_name(split)
+        for document in self._reader(self.file, _Pass(self), self._allow_empty):
+            self.splits.setdefault(document.split)
+            if wanted is None or split_name(document.split) == wanted:
+                yield document
+
+    def split_not_found(self, split: str) -> SplitNotFound:
+        """Give the error for a pass over `split` that yielded nothing."""
+        return SplitNotFound(self.path, split, self.splits)
+
+    @property
+    def root(self) -> Path:
+        """The folder that image paths are relative to."""
+        return self.file.parent
+
+    def features_folder(self) -> Path | None:
+        """Give the feature store that comes with the corpus, if any."""
+        if (self.root / "features").is_dir():
+            return self.root / "features"
+        if all((self.root / name).is_file() for name in ("id2row.json", "features.npy")):
+            return self.root
+        return None
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    split: str | None = None,
+    strict: bool = False,
+    problems: Problems | None = None,
+    allow_empty: bool = False,
+) -> Corpus:
+    """Open a corpus in any of its formats; nothing is read before it is iterated.
+
+    `split` is what plain iteration gives. `strict` stops at the first bad record, which
+    otherwise is counted in `problems` (given or new) and skipped. `allow_empty` lets documents
+    without sentences or images pass.
+    """
+    if problems is None:
+        problems = Problems(strict=strict)
+    elif strict and not problems.strict:
+        raise ValueError("strict contradicts the given problems, which are not strict")
+    path = Path(path)
+    file, reader = _find(path)
+    return Corpus(path, file, reader, split, problems, allow_empty)
+
+
+class _Pass(Problems):
+    """The problems of one pass, of which only those that no earlier pass met are handed on.
+
+    Reading is deterministic, so counting them is enough to know them again.
+    """
+
+    def __init__(self, corpus: Corpus) -> None:
+        super().__init__()
+        self._corpus = corpus
+
+    def add(self, file: str | Path, line: int | str | None, field: str | None, reason: str) -> None:
+        """Hand a problem to the corpus if it is new."""
+        self.count += 1
+        if self.count > self._corpus._reported:
+            self._corpus.problems.add(file, line, field, reason)
+            # Not before the call: what strict problems raise has to be raised by every pass.
+            self._corpus._reported = self.count
+
+
+def _find(path: Path) -> tuple[Path, Reader]:
+    if path.is_dir():
+        for suffix, reader in _READERS.items():
+            if (path / f"{_NATIVE_NAME}{suffix}").is_file():
+                return path / f"{_NATIVE_NAME}{suffix}", reader
+        if (path / FILE_NAME).is_file():
+            return path / FILE_NAME, read_hessel2019
+        raise SightlineError(f"{path}: no documents in this folder; {_EXPECTED}.")
+    if not path.exists():
+        raise SightlineError(f"{path}: no such file or folder; {_EXPECTED}.")
+    if path.name == FILE_NAME:
+        return path, read_hessel2019
+    for suffix, reader in _READERS.items():
+        if path.name.endswith(suffix):
+            return path, reader
+    raise SightlineError(f"{path}: not a known kind of corpus; {_EXPECTED}.")

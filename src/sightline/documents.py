@@ -1,0 +1,187 @@
+"""The document: sentences, images and, where they are known, the links between them.
+
+Every reader yields a `Document` and everything after it takes one. Here is also the one place
+that says what a valid record is, so that a bad one is refused with the same words whichever
+file it came from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sightline.problems import SightlineError
+
+FIELDS = ("id", "sentences", "images", "links", "split")
+_FIELDS = frozenset(FIELDS)
+
+Links = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document: what the method learns from and what it finds links in.
+
+    `images` are paths relative to the corpus, or ids in a feature store. `links` are
+    (sentence, image) index pairs of the ground truth: `None` means unknown, `()` means known to
+    have none. `extra` holds the further keys of the record, in their order.
+    """
+
+    id: str
+    sentences: tuple[str, ...]
+    images: tuple[str, ...]
+    links: Links | None = None
+    split: str | None = None
+    # A dict has no hash; leaving it out keeps documents usable in sets, equal ones still equal.
+    extra: dict[str, Any] = field(default_factory=dict, hash=False)
+
+
+class FieldError(SightlineError):
+    """One field of a record is not what a document needs; `field` is None for the whole record."""
+
+    def __init__(self, field: str | None, reason: str) -> None:
+        super().__init__(f"{field}: {reason}" if field else reason)
+        self.field = field
+        self.reason = reason
+
+
+def document_from_record(record: object, allow_empty: bool = False) -> Document:
+    """Make a document of a decoded JSON object; raises `FieldError` naming the bad field.
+
+    With `allow_empty`, documents without sentences or images, and empty ones among them, pass:
+    linking has to answer for every document it is given, even with no links.
+    """
+    if not isinstance(record, dict):
+        raise FieldError(None, f"expected a JSON object, found {kind(record)}")
+    # A copy that loses the fields is the fastest way to what is left over. Each check is one
+    # expression that is true of a good record; what is wrong with a bad one is looked up after.
+    extra = record.copy()
+    identifier = extra.pop("id", None)
+    sentences = extra.pop("sentences", None)
+    images = extra.pop("images", None)
+    links = extra.pop("links", None)
+    split = extra.pop("split", None)
+    if type(identifier) is not str or not identifier.strip():
+        raise _id_error(record)
+    if not _are_strings(sentences, allow_empty):
+        raise _strings_error(record, "sentences", allow_empty)
+    if not _are_strings(images, allow_empty):
+        raise _strings_error(record, "images", allow_empty)
+    if links is not None:
+        links = _links(links, len(sentences), len(images))
+    if split is not None and type(split) is not str:
+        raise FieldError("split", f"expected a string or null, found {kind(split)}")
+    return Document(identifier, tuple(sentences), tuple(images), links, split, extra)
+
+
+def document_to_record(document: Document) -> dict[str, Any]:
+    """Give the JSON object of a document; unknown links and an absent split leave no key."""
+    record: dict[str, Any] = {
+        "id": document.id,
+        "sentences": list(document.sentences),
+        "images": list(document.images),
+    }
+    if document.links is not None:
+        record["links"] = [list(link) for link in document.links]
+    if document.split is not None:
+        record["split"] = document.split
+    if document.extra:
+        if not _FIELDS.isdisjoint(document.extra):
+            # Otherwise an extra key `links` would turn into ground truth when read again.
+            clash = next(key for key in document.extra if key in _FIELDS)
+            raise FieldError(f"extra[{clash!r}]", "is a field of the document itself")
+        record.update(document.extra)
+    return record
+
+
+_SPLIT_ALIASES = {"validation": "val", "dev": "val"}
+
+
+def split_name(split: str | None) -> str | None:
+    """Give the name to compare splits by: `validation` and `dev` are other words for `val`."""
+    return None if split is None else _SPLIT_ALIASES.get(split, split)
+
+
+def _are_strings(values: object, allow_empty: bool) -> bool:
+    if type(values) is not list:
+        return False
+    if allow_empty:
+        return _STRINGS.issuperset(map(type, values))
+    try:
+        # One pass in C that stops at a blank string and raises on anything else; strip() copies
+        # nothing unless there is something to strip.
+        return bool(values) and all(map(str.strip, values))
+    except TypeError:
+        return False
+
+
+_STRINGS = frozenset({str})
+
+
+def _links(links: object, sentence_count: int, image_count: int) -> Links:
+    """Give the links as pairs; of a pair that is there twice, the first is kept."""
+    if type(links) is not list:
+        raise FieldError("links", f"expected a list of pairs or null, found {kind(links)}")
+    pairs: dict[tuple[int, int], None] = {}
+    try:
+        for sentence, image in links:
+            # `type(...) is int`, because a bool is an int to isinstance.
+            if type(sentence) is not int or type(image) is not int:
+                break
+            if not 0 <= sentence < sentence_count or not 0 <= image < image_count:
+                break
+            pairs[sentence, image] = None
+        else:
+            return tuple(pairs)
+    except (TypeError, ValueError):
+        pass  # not a pair
+    raise _links_error(links, sentence_count, image_count)
+
+
+def _id_error(record: dict[str, Any]) -> FieldError:
+    found = _found(record, "id")
+    if isinstance(record.get("id"), str):
+        found = "an empty one"
+    return FieldError("id", f"expected a non-empty string, found {found}")
+
+
+def _strings_error(record: dict[str, Any], name: str, allow_empty: bool) -> FieldError:
+    strings = record.get(name)
+    if not isinstance(strings, list):
+        return FieldError(name, f"expected a list of strings, found {_found(record, name)}")
+    for index, string in enumerate(strings):
+        if type(string) is not str:
+            return FieldError(f"{name}[{index}]", f"expected a string, found {kind(string)}")
+        if not allow_empty and not string.strip():
+            return FieldError(f"{name}[{index}]", "expected a non-empty string, found an empty one")
+    return FieldError(name, "expected at least one, found an empty list")
+
+
+def _links_error(links: list[Any], sentence_count: int, image_count: int) -> FieldError:
+    for index, link in enumerate(links):
+        if not isinstance(link, list) or len(link) != 2:
+            found = f"a list of {len(link)}" if isinstance(link, list) else kind(link)
+            reason = f"expected a [sentence, image] pair, found {found}"
+        elif wrong := [number for number in link if type(number) is not int]:
+            reason = f"expected two whole numbers, found {kind(wrong[0])}"
+        elif not 0 <= link[0] < sentence_count:
+            reason = f"no sentence {link[0]}, the document has {sentence_count}"
+        elif not 0 <= link[1] < image_count:
+            reason = f"no image {link[1]}, the document has {image_count}"
+        else:
+            continue
+        return FieldError(f"links[{index}]", reason)
+    return FieldError("links", "expected a list of [sentence, image] pairs")
+
+
+def _found(record: dict[str, Any], name: str) -> str:
+    return kind(record[name]) if name in record else "no such key"
+
+
+def kind(value: object) -> str:
+    """Name the type of a JSON value in JSON's words, for the messages of readers."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    names: dict[type, str] = {str: "a string", int: "a whole number", float: "a fraction"}
+    names |= {list: "a list", dict: "an object"}
+    return names.get(type(value), type(value).__name__)

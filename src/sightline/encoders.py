@@ -1,0 +1,155 @@
+"""The encoders in torch, for training: sentences and images -> unit vectors of one space.
+
+`numpy_encoders` holds the same forward passes without torch; a test keeps the two equal.
+Parameters are named as in the model folder's `model.safetensors`.
+Letters: N tokens of the batch, B sentences or images, W words, E word embedding, F features.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Generator, Tensor, nn
+
+from sightline.batches import Sentences, time_major
+from sightline.gru import gru_final_state
+from sightline.settings import Settings
+
+
+class GRUSentenceEncoder(nn.Module):
+    """The paper's sentence encoder: word embedding, GRU, final state, L2 norm."""
+
+    def __init__(self, embedding_WE: Tensor, settings: Settings, generator: Generator) -> None:
+        super().__init__()
+        hidden, word = settings.dimension, embedding_WE.shape[1]
+        self.dropout = settings.dropout
+        self.embedding = nn.Parameter(embedding_WE)
+        self.weight_ih = nn.Parameter(torch.empty(3 * hidden, word))
+        self.weight_hh = nn.Parameter(torch.empty(3 * hidden, hidden))
+        self.bias_ih = nn.Parameter(torch.zeros(3 * hidden))
+        self.bias_hh = nn.Parameter(torch.zeros(3 * hidden))
+        # Keras's initialisation, which the original code used: Glorot and orthogonal.
+        nn.init.xavier_uniform_(self.weight_ih, generator=generator)
+        nn.init.orthogonal_(self.weight_hh, generator=generator)
+
+    def forward(self, sentences: Sentences, generator: Generator | None = None) -> Tensor:
+        """Unit vectors of the sentences; a generator turns dropout on."""
+        packed = time_major(sentences)
+        embedding_NE = F.embedding(torch.from_numpy(packed.token_ids), self.embedding)
+        if generator is not None and self.dropout > 0:
+            # Whole dimensions of the embedding are dropped, the same for all words of a sentence.
+            shape = (len(sentences.lengths), embedding_NE.shape[1])
+            mask_BE = _dropout_mask(shape, self.dropout, generator)
+            embedding_NE = embedding_NE * mask_BE[torch.from_numpy(packed.sentence_of_token)]
+        state_BH = gru_final_state(
+            embedding_NE,
+            packed.running,
+            self.weight_ih,
+            self.weight_hh,
+            self.bias_ih,
+            self.bias_hh,
+        )
+        return F.normalize(state_BH[torch.from_numpy(packed.place_of_sentence)], dim=1)
+
+
+class AttentionSentenceEncoder(nn.Module):
+    """An attention-weighted mean of word vectors and a head: no recurrence, a few milliseconds.
+
+    The weight of a word is the softmax, over the words of its sentence, of a learned linear
+    function of its vector; that function starts at zero, which is the plain mean.
+    """
+
+    def __init__(self, embedding_WE: Tensor, settings: Settings, generator: Generator) -> None:
+        super().__init__()
+        self.dropout = settings.dropout
+        self.embedding = nn.Parameter(embedding_WE)
+        self.attention = nn.Parameter(torch.zeros(embedding_WE.shape[1]))
+        self.head = _head(embedding_WE.shape[1], settings, generator)
+
+    def forward(self, sentences: Sentences, generator: Generator | None = None) -> Tensor:
+        """Unit vectors of the sentences; a generator turns dropout on."""
+        token_ids = torch.from_numpy(sentences.token_ids)
+        lengths = torch.from_numpy(sentences.lengths)
+        count = len(lengths)
+        sentence_N = torch.repeat_interleave(torch.arange(count), lengths)
+        score_N = (self.embedding @ self.attention)[token_ids]
+        largest_B = torch.full((count,), -torch.inf).scatter_reduce(
+            0, sentence_N, score_N.detach(), "amax"
+        )
+        weight_N = (score_N - largest_B[sentence_N]).exp()
+        total_B = torch.zeros(count).index_add(0, sentence_N, weight_N)
+        # embedding_bag sums the weighted vectors without ever holding tokens x 300 numbers.
+        mean_BE = F.embedding_bag(
+            token_ids,
+            self.embedding,
+            lengths.cumsum(0) - lengths,
+            mode="sum",
+            per_sample_weights=weight_N / total_B[sentence_N],
+        )
+        if generator is not None and self.dropout > 0:
+            mean_BE = mean_BE * _dropout_mask(tuple(mean_BE.shape), self.dropout, generator)
+        return F.normalize(_through_head(self.head, mean_BE, self.dropout, generator), dim=1)
+
+
+class ImageEncoder(nn.Module):
+    """The paper's image encoder on backbone features: dropout, affine, L2 norm."""
+
+    def __init__(self, features: int, settings: Settings, generator: Generator) -> None:
+        super().__init__()
+        self.dropout = settings.dropout
+        self.head = _head(features, settings, generator)
+
+    def forward(self, features_BF: Tensor, generator: Generator | None = None) -> Tensor:
+        """Unit vectors of the images; a generator turns dropout on."""
+        if generator is not None and self.dropout > 0:
+            mask = _dropout_mask(tuple(features_BF.shape), self.dropout, generator)
+            features_BF = features_BF * mask
+        return F.normalize(_through_head(self.head, features_BF, self.dropout, generator), dim=1)
+
+
+class Encoders(nn.Module):
+    """The two encoders of a model, trained, saved and restored together."""
+
+    def __init__(
+        self, embedding_WE: NDArray[np.float32], features: int, settings: Settings, seed: int
+    ) -> None:
+        super().__init__()
+        generator = Generator().manual_seed(seed)
+        embedding = torch.from_numpy(embedding_WE).clone()
+        kind = {"gru": GRUSentenceEncoder, "attention": AttentionSentenceEncoder}
+        self.sentence = kind[settings.sentence_encoder](embedding, settings, generator)
+        self.image = ImageEncoder(features, settings, generator)
+
+
+def _head(inputs: int, settings: Settings, generator: Generator) -> nn.ModuleList:
+    """One affine map, or two with a rectifier between."""
+    sizes = [inputs, settings.dimension]
+    if settings.layers == 2:
+        sizes.insert(1, settings.hidden)
+    layers = nn.ModuleList()
+    for before, after in zip(sizes, sizes[1:], strict=False):
+        layer = nn.Linear(before, after)
+        nn.init.xavier_uniform_(layer.weight, generator=generator)
+        nn.init.zeros_(layer.bias)
+        layers.append(layer)
+    return layers
+
+
+def _through_head(
+    head: nn.ModuleList, values: Tensor, dropout: float, generator: Generator | None
+) -> Tensor:
+    values = head[0](values)
+    for layer in list(head)[1:]:
+        values = values.relu()
+        if generator is not None and dropout > 0:
+            values = values * _dropout_mask(tuple(values.shape), dropout, generator)
+        values = layer(values)
+    return values
+
+
+def _dropout_mask(shape: tuple[int, ...], dropout: float, generator: Generator) -> Tensor:
+    """Zeros with probability `dropout`, else 1 / (1 - dropout), from an explicit generator."""
+    keep = 1 - dropout
+    return torch.empty(shape).bernoulli_(keep, generator=generator).div_(keep)

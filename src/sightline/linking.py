@@ -1,0 +1,74 @@
+"""Policies that turn a similarity matrix into links.
+
+A policy decides which sentence-image pairs of a document become links; the score of a link is
+always its entry in the similarity matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.assignment import assign
+
+Policy = Literal["assignment", "dense", "top-k", "mmc4"]
+MaxLinks = Literal["all", "half"] | int
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A sentence and an image that belong together, by their places in the document."""
+
+    sentence: int
+    image: int
+    score: float
+    #: How sure the link is, from 0 to 1; None for a model that was not calibrated.
+    confidence: float | None = None
+
+
+def link(
+    similarity_SV: NDArray[np.floating],
+    policy: Policy = "assignment",
+    max_links: MaxLinks = "all",
+) -> list[Link]:
+    """The links of one document, best first.
+
+    - `assignment`: at most one link a sentence and an image, with the largest total, at most
+      `max_links` of them; pairs that would lower the total stay apart.
+    - `dense`: each sentence with its best image and each image with its best sentence.
+    - `top-k`: of those, the `max_links` best of either direction.
+    - `mmc4`: every image gets a sentence: the full assignment, then images that are left over
+      go to their best sentence (the recipe of Multimodal C4).
+    """
+    sentences, images = similarity_SV.shape
+    if not sentences or not images:
+        return []
+    cap = _cap(sentences, images, max_links)
+    if policy == "assignment":
+        pairs = {(int(s), int(v)) for s, v in assign(similarity_SV, cap, exactly=False)}
+    elif policy == "mmc4":
+        pairs = {(int(s), int(v)) for s, v in assign(similarity_SV)}
+        linked = {image for _, image in pairs}
+        best_sentence = similarity_SV.argmax(0)
+        pairs |= {(int(best_sentence[v]), v) for v in range(images) if v not in linked}
+    else:
+        limit = None if policy == "dense" else cap
+        by_sentence = [(s, int(v)) for s, v in enumerate(similarity_SV.argmax(1))]
+        by_image = [(int(s), v) for v, s in enumerate(similarity_SV.argmax(0))]
+        pairs = {
+            pair
+            for side in (by_sentence, by_image)
+            for pair in sorted(side, key=lambda pair: -similarity_SV[pair])[:limit]
+        }
+    links = [Link(s, v, float(similarity_SV[s, v])) for s, v in pairs]
+    return sorted(links, key=lambda link: (-link.score, link.sentence, link.image))
+
+
+def _cap(sentences: int, images: int, max_links: MaxLinks) -> int:
+    every = min(sentences, images)
+    if max_links == "all":
+        return every
+    return (every + 1) // 2 if max_links == "half" else min(max_links, every)

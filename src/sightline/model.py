@@ -1,0 +1,302 @@
+"""LinkModel: a trained model in a folder, and what it can do without torch.
+
+A model folder holds `config.json` (settings, backbone, scores), `model.safetensors` (the weights
+of both encoders), `vocabulary.json` and `README.md` (the model card).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from sightline import numpy_encoders
+from sightline.batches import Sentences
+from sightline.documents import Document
+from sightline.features import FeatureStore
+from sightline.files import write_atomically
+from sightline.linking import Link, MaxLinks, Policy, link
+from sightline.numpy_encoders import FloatArray
+from sightline.problems import SightlineError
+from sightline.sentences import tokenize
+from sightline.settings import Settings
+from sightline.vocabulary import Vocabulary
+
+FORMAT = 1
+
+
+class ModelError(SightlineError):
+    """A model folder that is incomplete, damaged or does not fit together."""
+
+
+@dataclass(frozen=True)
+class LinkModel:
+    """Two encoders with their vocabulary: documents in, similarity matrices out."""
+
+    settings: Settings
+    vocabulary: Vocabulary
+    weights: dict[str, FloatArray]
+    #: Name of the image network whose features the model was trained on; None if not recorded.
+    backbone: str | None = None
+    #: What `config.json` says beside the settings: scores, data, versions.
+    notes: dict[str, Any] | None = None
+
+    # ---- encoding
+
+    def encode_sentences(self, sentences: Sequence[str]) -> FloatArray:
+        """Unit vectors of sentences; equal sentences are encoded once."""
+        limit = self.settings.token_limit
+        place: dict[tuple[int, ...], int] = {}
+        places = [
+            place.setdefault(tuple(self.vocabulary.encode(tokenize(sentence), limit)), len(place))
+            for sentence in sentences
+        ]
+        if not places:
+            return np.empty((0, numpy_encoders.dimension(self.weights)), np.float32)
+        lengths = np.array([len(tokens) for tokens in place], np.int64)
+        token_ids = np.array([token for tokens in place for token in tokens], np.int64)
+        vectors = numpy_encoders.encode_sentences(self.weights, Sentences(token_ids, lengths))
+        return vectors[places]
+
+    def encode_images(self, features: NDArray[np.floating]) -> FloatArray:
+        """Unit vectors of images from their backbone features (images x dimension)."""
+        expected = self.weights["image.head.0.weight"].shape[1]
+        if features.ndim != 2 or features.shape[1] != expected:
+            raise SightlineError(
+                f"The image features have shape {features.shape}; the model expects "
+                f"{expected} numbers an image."
+            )
+        if not np.isfinite(features).all():
+            row = int(np.argmin(np.isfinite(features).all(axis=1)))
+            raise SightlineError(f"The features of image {row} are not all finite numbers.")
+        return numpy_encoders.encode_images(self.weights, features.astype(np.float32, copy=False))
+
+    def similarity_matrix(
+        self, document: Document, features: FeatureStore | NDArray[np.floating]
+    ) -> FloatArray:
+        """Cosine similarity of each sentence (rows) and each image (columns) of a document."""
+        return next(iter(self.similarity_matrices([document], features)))
+
+    def similarity_matrices(
+        self, documents: Sequence[Document], features: FeatureStore | NDArray[np.floating]
+    ) -> list[FloatArray]:
+        """Similarity matrices of several documents, encoded together.
+
+        `features` is a feature store, or the features of all their images in order.
+        """
+        images = [image for document in documents for image in document.images]
+        vectors = self._feature_rows(images, features)
+        sentence_NE = self.encode_sentences([s for d in documents for s in d.sentences])
+        image_ME = self.encode_images(vectors)
+        matrices, sentence, image = [], 0, 0
+        for document in documents:
+            next_sentence = sentence + len(document.sentences)
+            next_image = image + len(document.images)
+            matrices.append(sentence_NE[sentence:next_sentence] @ image_ME[image:next_image].T)
+            sentence, image = next_sentence, next_image
+        return matrices
+
+    def link(
+        self,
+        document: Document,
+        features: FeatureStore | NDArray[np.floating],
+        policy: Policy = "assignment",
+        max_links: MaxLinks = "all",
+    ) -> list[Link]:
+        """The links of a document, best first; `linking.link` describes the policies."""
+        return link(self.similarity_matrix(document, features), policy, max_links)
+
+    def _feature_rows(
+        self, images: Sequence[str], features: FeatureStore | NDArray[np.floating]
+    ) -> NDArray[np.floating]:
+        if not isinstance(features, FeatureStore):
+            return features
+        self.check_features(features)
+        rows = features.rows(images)
+        if (rows < 0).any():
+            missing = images[int(np.argmax(rows < 0))]
+            raise SightlineError(f"Image {missing!r} has no row in the features {features.folder}.")
+        return features.vectors(rows)
+
+    def check_features(self, store: FeatureStore) -> None:
+        """Refuse features that another backbone made."""
+        if self.backbone and store.backbone and self.backbone != store.backbone:
+            raise SightlineError(
+                f"The features in {store.folder} come from {store.backbone}, but the model was "
+                f"trained on {self.backbone}; extract them again with --backbone {self.backbone}."
+            )
+        expected = self.weights["image.head.0.weight"].shape[1]
+        if store.dimension != expected:
+            raise SightlineError(
+                f"The features in {store.folder} have {store.dimension} numbers an image, but the "
+                f"model was trained on {expected}."
+            )
+
+    # ---- the model folder
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the model folder; each file appears whole or not at all."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.vocabulary.save(folder / "vocabulary.json")
+        write_atomically(folder / "README.md", self._card().encode())
+        config = {
+            "format": FORMAT,
+            "backbone": self.backbone,
+            "feature_dimension": self.weights["image.head.0.weight"].shape[1],
+            "settings": self.settings.to_json(),
+            **(self.notes or {}),
+        }
+        text = orjson.dumps(config, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        write_atomically(folder / "config.json", text)
+        self.save_weights(folder)
+
+    def save_weights(self, folder: Path) -> None:
+        """Replace the weights alone, in one step: training does so at each better epoch."""
+        # The weights name the vocabulary that they were trained with, so that parts of two
+        # models are not mistaken for one.
+        metadata = {"vocabulary_sha256": vocabulary_hash(self.vocabulary)}
+        write_atomically(folder / "model.safetensors", weights_bytes(self.weights, metadata))
+
+    @classmethod
+    def from_pretrained(cls, name_or_folder: str | Path) -> LinkModel:
+        """Load a model folder; refuses one whose parts are missing or do not belong together."""
+        folder = Path(name_or_folder)
+        if not folder.is_dir():
+            raise ModelError(
+                f"{name_or_folder} is not a model folder; train one with "
+                f"'sightline train CORPUS -o {name_or_folder}'."
+            )
+        config = _read_config(folder)
+        settings = Settings.from_json(config.pop("settings", None), str(folder / "config.json"))
+        _part(folder, "vocabulary.json")
+        vocabulary = Vocabulary.load(folder / "vocabulary.json")
+        weights, metadata = read_weights(
+            folder / "model.safetensors", _part(folder, "model.safetensors")
+        )
+        if metadata.get("vocabulary_sha256") != vocabulary_hash(vocabulary):
+            raise ModelError(
+                f"{folder / 'vocabulary.json'} is not the vocabulary that model.safetensors was "
+                "trained with; copy the whole folder again."
+            )
+        _check_weights(folder, weights, settings, len(vocabulary), config.pop("feature_dimension"))
+        config.pop("format")
+        return cls(settings, vocabulary, weights, config.pop("backbone"), config)
+
+    def _card(self) -> str:
+        notes = self.notes or {}
+        scores = "".join(
+            f"- {split}: {values}\n" for split, values in (notes.get("scores") or {}).items()
+        )
+        settings = "\n".join(f"- {key}: {value}" for key, value in self.settings.to_json().items())
+        return (
+            "# A Sightline model\n\n"
+            "Finds which sentence each image of a document belongs to. Trained without labelled\n"
+            "pairs by the method of Hessel, Lee and Mimno (EMNLP 2019).\n\n"
+            f"- image features: {self.backbone or 'not recorded'}\n"
+            f"- words: {len(self.vocabulary):,}\n"
+            f"- trained on: {notes.get('corpus', 'not recorded')}\n\n"
+            f"## Scores\n\n{scores or 'None recorded.'}\n\n## Settings\n\n{settings}\n"
+        )
+
+
+def vocabulary_hash(vocabulary: Vocabulary) -> str:
+    """A name for a vocabulary that no other one has."""
+    return hashlib.sha256("\n".join(vocabulary.words).encode()).hexdigest()
+
+
+def expected_shapes(
+    settings: Settings, words: int, feature_dimension: object
+) -> dict[str, list[object]]:
+    """Name and shape of every weight that these settings call for."""
+    word, out = settings.word_dimension, settings.dimension
+    shapes: dict[str, list[object]] = {"sentence.embedding": [words, word]}
+    if settings.sentence_encoder == "gru":
+        shapes |= {
+            "sentence.weight_ih": [3 * out, word],
+            "sentence.weight_hh": [3 * out, out],
+            "sentence.bias_ih": [3 * out],
+            "sentence.bias_hh": [3 * out],
+        }
+    heads: list[tuple[str, object]] = [("image.head", feature_dimension)]
+    if settings.sentence_encoder == "attention":
+        shapes["sentence.attention"] = [word]
+        heads.append(("sentence.head", word))
+    for head, inputs in heads:
+        sizes = [inputs, out] if settings.layers == 1 else [inputs, settings.hidden, out]
+        for layer, (before, after) in enumerate(zip(sizes, sizes[1:], strict=False)):
+            shapes[f"{head}.{layer}.weight"] = [after, before]
+            shapes[f"{head}.{layer}.bias"] = [after]
+    return shapes
+
+
+def _check_weights(
+    folder: Path,
+    weights: dict[str, FloatArray],
+    settings: Settings,
+    words: int,
+    feature_dimension: object,
+) -> None:
+    expected = expected_shapes(settings, words, feature_dimension)
+    found = {name: list(weight.shape) for name, weight in weights.items()}
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            raise ModelError(
+                f"{folder / 'model.safetensors'}: {name} has shape {found.get(name)}; "
+                f"config.json and vocabulary.json call for {expected.get(name)}."
+            )
+        if not np.isfinite(weights[name]).all():
+            raise ModelError(f"{folder / 'model.safetensors'}: {name} holds NaN or infinity.")
+
+
+def weights_bytes(weights: Mapping[str, NDArray[Any]], metadata: dict[str, str]) -> bytes:
+    """Weights as safetensors, in a fixed order, so that equal weights are equal bytes."""
+    from safetensors.numpy import save
+
+    # Sorted metadata, because safetensors writes a hash map's order, which is not repeatable.
+    ordered = {name: np.ascontiguousarray(weights[name]) for name in sorted(weights)}
+    text = orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS).decode()
+    data: bytes = save(ordered, {"sightline": text})
+    return data
+
+
+def read_weights(file: Path, data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Weights and metadata from safetensors; a damaged file is refused with a sentence."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        weights = dict(load(data))
+        header = orjson.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        metadata = orjson.loads(header.get("__metadata__", {}).get("sightline", "{}"))
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{file} is damaged or cut short ({error}).") from None
+    return weights, metadata
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    file = folder / "config.json"
+    try:
+        config = orjson.loads(_part(folder, "config.json"))
+    except orjson.JSONDecodeError as error:
+        raise ModelError(f"{file} is not JSON ({error}).") from None
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise ModelError(f"{file} is not the configuration of a Sightline model (format {FORMAT}).")
+    for key in ("settings", "feature_dimension", "backbone"):
+        if key not in config:
+            raise ModelError(f"{file} does not say {key!r}.")
+    return config
+
+
+def _part(folder: Path, name: str) -> bytes:
+    try:
+        return (folder / name).read_bytes()
+    except FileNotFoundError:
+        raise ModelError(f"{folder} is not a complete model folder: {name} is missing.") from None
+

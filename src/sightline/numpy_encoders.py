@@ -1,0 +1,125 @@
+"""The encoders' forward passes in numpy: what linking and evaluation run, without torch.
+
+Equal to `encoders` to 1e-5 (held by a test) and no slower on batches, because inference can do
+what training cannot: each distinct sentence is encoded once, and the words' share of the GRU
+gates is computed once per distinct word of a batch instead of once per token.
+Letters: B sentences or images, U distinct words, E word embedding, H hidden state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.batches import Sentences, time_major
+
+FloatArray = NDArray[np.float32]
+Weights = Mapping[str, FloatArray]
+
+#: Sentences per pass: large enough for the matrix product, small enough for the cache.
+_SENTENCES_AT_ONCE = 512
+
+
+def encode_sentences(weights: Weights, sentences: Sentences) -> FloatArray:
+    """Unit vectors of sentences, in their order, by whichever encoder the weights belong to."""
+    encode = _encode_attention if "sentence.attention" in weights else _encode_gru
+    count = len(sentences.lengths)
+    vectors = np.empty((count, dimension(weights)), np.float32)
+    # Sentences of like length go together, so that few idle while the longest goes on.
+    order = np.argsort(-sentences.lengths, kind="stable")
+    start = np.cumsum(sentences.lengths) - sentences.lengths
+    for begin in range(0, count, _SENTENCES_AT_ONCE):
+        chosen = order[begin : begin + _SENTENCES_AT_ONCE]
+        lengths = sentences.lengths[chosen]
+        tokens = np.repeat(start[chosen] - np.cumsum(lengths) + lengths, lengths)
+        tokens += np.arange(len(tokens))
+        vectors[chosen] = encode(weights, Sentences(sentences.token_ids[tokens], lengths))
+    return vectors
+
+
+def encode_images(weights: Weights, features_BF: FloatArray) -> FloatArray:
+    """Unit vectors of images from their backbone features."""
+    return _unit(_through_head(weights, "image.head", features_BF))
+
+
+def dimension(weights: Weights) -> int:
+    """Size of the space that both encoders share."""
+    last = max(name for name in weights if name.startswith("image.head.") and "bias" in name)
+    return len(weights[last])
+
+
+def _encode_gru(weights: Weights, sentences: Sentences) -> FloatArray:
+    packed = time_major(sentences)
+    hidden = weights["sentence.weight_hh"].shape[1]
+    bias_hh = weights["sentence.bias_hh"]
+    words, word_of_token = np.unique(packed.token_ids, return_inverse=True)
+    gates_U3H = weights["sentence.embedding"][words] @ weights["sentence.weight_ih"].T
+    gates_U3H += weights["sentence.bias_ih"]
+    # The recurrent bias of reset and update joins theirs; the new gate's stands behind the reset.
+    gates_U3H[:, : 2 * hidden] += bias_hh[: 2 * hidden]
+    recurrent_HG = np.ascontiguousarray(weights["sentence.weight_hh"].T)
+    state_BH = np.zeros((packed.running[0], hidden), np.float32)
+    first = 0
+    for step, count in enumerate(packed.running):
+        state = state_BH[:count]
+        gates = gates_U3H[word_of_token[first : first + count]]
+        first += count
+        if step == 0:
+            recurrent_new = bias_hh[2 * hidden :]
+        else:
+            recurrent = state @ recurrent_HG
+            gates[:, : 2 * hidden] += recurrent[:, : 2 * hidden]
+            recurrent_new = recurrent[:, 2 * hidden :]
+            recurrent_new += bias_hh[2 * hidden :]
+        reset_update = _sigmoid(gates[:, : 2 * hidden])
+        new = gates[:, 2 * hidden :]
+        new += reset_update[:, :hidden] * recurrent_new
+        np.tanh(new, out=new)
+        state -= new
+        state *= reset_update[:, hidden:]
+        state += new
+    return _unit(state_BH[packed.place_of_sentence])
+
+
+def _encode_attention(weights: Weights, sentences: Sentences) -> FloatArray:
+    lengths = sentences.lengths
+    start = np.cumsum(lengths) - lengths
+    words, word_of_token = np.unique(sentences.token_ids, return_inverse=True)
+    embedding_UE = weights["sentence.embedding"][words]
+    score = (embedding_UE @ weights["sentence.attention"])[word_of_token]
+    score -= np.repeat(np.maximum.reduceat(score, start), lengths)
+    weight = np.exp(score, out=score)
+    weight /= np.repeat(np.add.reduceat(weight, start), lengths)
+    # Sentences x distinct words, mostly empty: a sparse product touches each token once.
+    from scipy.sparse import csr_array
+
+    bags = csr_array(
+        (weight, word_of_token, np.append(start, len(weight))), shape=(len(lengths), len(words))
+    )
+    return _unit(_through_head(weights, "sentence.head", bags @ embedding_UE))
+
+
+def _through_head(weights: Weights, name: str, values: FloatArray) -> FloatArray:
+    values = values @ weights[f"{name}.0.weight"].T + weights[f"{name}.0.bias"]
+    if f"{name}.1.weight" in weights:
+        np.maximum(values, 0, out=values)
+        values = values @ weights[f"{name}.1.weight"].T + weights[f"{name}.1.bias"]
+    return values
+
+
+def _sigmoid(values: FloatArray) -> FloatArray:
+    """1 / (1 + exp(-x)) in place, by tanh, which neither overflows nor warns."""
+    values *= 0.5
+    np.tanh(values, out=values)
+    values += 1
+    values *= 0.5
+    return values
+
+
+def _unit(vectors: FloatArray) -> FloatArray:
+    norm = np.linalg.norm(vectors, axis=1, keepdims=True)
+    # 1e-12 is torch's guard for a zero vector.
+    vectors /= np.maximum(norm, 1e-12)
+    return vectors

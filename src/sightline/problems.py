@@ -1,0 +1,73 @@
+"""What went wrong with the user's input, and where: one vocabulary for every reader.
+
+A `SightlineError` ends a command with one sentence and no traceback. A `Problem` is one bad
+record among good ones: it is reported, counted and skipped, and the rest goes on, unless the
+user asked to be strict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+class SightlineError(Exception):
+    """An error that the user can act on; its message is a whole sentence."""
+
+
+class MissingExtraError(SightlineError):
+    """A feature needs a package that the installed extras do not bring."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an extra: pip install 'sightline[{extra}]'")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One bad record: where it stands, which field of it, and what is wrong with it."""
+
+    file: str
+    # A line number, or a place such as `train[12]` in a file that is one JSON value.
+    line: int | str | None
+    field: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {self.field}: {self.reason}" if self.field else f"{place}: {self.reason}"
+
+
+class ProblemError(SightlineError):
+    """A problem met where the user asked to stop at the first one."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+@dataclass
+class Problems:
+    """Collects the problems of one run: reports each, counts all, keeps the first few.
+
+    `report` is called with each problem (the command line prints it); `strict` raises instead.
+    """
+
+    strict: bool = False
+    report: Callable[[Problem], None] | None = None
+    keep: int = 100
+    count: int = 0
+    first: list[Problem] = field(default_factory=list)
+
+    def add(
+        self, file: str | Path, line: int | str | None, field: str | None, reason: str
+    ) -> None:
+        """Record one problem; raises `ProblemError` if strict."""
+        problem = Problem(str(file), line, field, reason)
+        if self.strict:
+            raise ProblemError(problem)
+        self.count += 1
+        if len(self.first) < self.keep:
+            self.first.append(problem)
+        if self.report is not None:
+            self.report(problem)

@@ -1,0 +1,123 @@
+"""Every choice of a training run in one frozen record, saved as JSON beside the weights.
+
+The defaults are the paper's (Section 4, "Experiment Protocols"), so that `train` without options
+is its recipe; each field says where its value comes from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, get_args, get_origin, get_type_hints
+
+from typing import Literal
+
+from sightline.problems import SightlineError
+
+SentenceEncoderName = Literal["gru", "attention"]
+SimilarityName = Literal["AP", "TK", "DC", "NoStruct"]
+NegativesName = Literal["hard", "mean"]
+LossName = Literal["hinge", "softmax"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a model is and how it was trained."""
+
+    # --- the encoders
+    #: Size of the space that sentences and images share (the paper's d_multi).
+    dimension: int = 1024
+    #: `gru` is the paper's; `attention` an attention-weighted mean of word vectors with a head.
+    sentence_encoder: SentenceEncoderName = "gru"
+    #: Layers of the image head, and of the sentence head behind `attention`; 1 is the paper's.
+    layers: Literal[1, 2] = 1
+    #: Width of the hidden layer where `layers` is 2.
+    hidden: int = 1024
+    #: Size of the word embedding (the paper's word2vec has 300).
+    word_dimension: int = 300
+    #: Sentences are cut to this many tokens: 20 for captions, 50 for long text (Section 5).
+    token_limit: int = 20
+    #: Words seen less often in the training documents are unknown (the original code's value).
+    minimum_count: int = 5
+
+    # --- the objective
+    #: How a similarity matrix becomes one document similarity (Section 3.2).
+    similarity: SimilarityName = "AP"
+    #: Cap on links for TK and AP: `all` is min(sentences, images), `half` half of it, rounded up.
+    max_links: Literal["all", "half"] | int = "all"
+    loss: LossName = "hinge"
+    #: Hardest negative of the batch, or the mean over all of them; only the hinge loss asks.
+    negatives: NegativesName = "hard"
+    #: b of the paper: a batch holds b + 1 documents, each the others' negative.
+    negative_documents: int = 10
+    margin: float = 0.2
+    #: Document similarities are divided by it before the softmax loss.
+    temperature: float = 0.05
+
+    # --- the optimiser
+    epochs: int = 50
+    learning_rate: float = 0.0001
+    #: On whole word-embedding dimensions per sentence, and on image features.
+    dropout: float = 0.4
+    #: The learning rate is divided by this when the validation loss stands still ...
+    plateau_factor: float = 5.0
+    #: ... for more than this many epochs.
+    plateau_patience: int = 3
+    #: The original code stops lowering the learning rate here.
+    minimum_learning_rate: float = 1e-7
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for field in fields(self):
+            _check_type(field.name, getattr(self, field.name), hints[field.name])
+        for name in ("dimension", "hidden", "word_dimension", "token_limit", "minimum_count",
+                     "negative_documents", "epochs"):  # fmt: skip
+            if getattr(self, name) < 1:
+                raise SightlineError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+        for name in ("margin", "temperature", "learning_rate", "plateau_factor"):
+            if not getattr(self, name) > 0:
+                raise SightlineError(f"{name} is {getattr(self, name)}; it must be above 0.")
+        if not 0 <= self.dropout < 1:
+            raise SightlineError(f"dropout is {self.dropout}; it must be from 0 to below 1.")
+        if isinstance(self.max_links, int) and self.max_links < 1:
+            raise SightlineError(f"max_links is {self.max_links}; it must be at least 1.")
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as a JSON object."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, record: Any, where: str) -> Settings:
+        """Settings read back from JSON; `where` names the file in errors."""
+        if not isinstance(record, dict):
+            raise SightlineError(f"{where}: the settings are not a JSON object.")
+        unknown = record.keys() - {field.name for field in fields(cls)}
+        if unknown:
+            raise SightlineError(
+                f"{where}: unknown setting {sorted(unknown)[0]!r}; the folder may come from a "
+                "newer version of Sightline."
+            )
+        try:
+            return cls(**record)
+        except SightlineError as error:
+            raise SightlineError(f"{where}: {error}") from None
+
+    def with_epochs(self, epochs: int) -> Settings:
+        """The same settings for a longer or shorter run."""
+        return replace(self, epochs=epochs)
+
+
+def _check_type(name: str, value: object, hint: Any) -> None:
+    """Refuse a value of the wrong type or outside its choices, as read from JSON or a caller."""
+    options = get_args(hint) if get_origin(hint) is not Literal else (hint,)
+    choices: list[Any] = []
+    for option in options or (hint,):
+        if get_origin(option) is Literal:
+            if any(value == choice and type(value) is type(choice) for choice in get_args(option)):
+                return
+            choices += [str(choice) for choice in get_args(option)]
+        else:
+            if type(value) is option or (option is float and type(value) is int):
+                return
+            choices.append({int: "a whole number", float: "a number"}.get(option, option.__name__))
+    raise SightlineError(f"{name} is {value!r}; expected {' or '.join(choices)}.")

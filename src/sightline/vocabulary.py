@@ -1,0 +1,112 @@
+"""The words that a model knows, and their numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from sightline.files import write_atomically
+from sightline.problems import SightlineError
+
+UNKNOWN = "<unk>"
+# Of the file; a reader refuses a number that it does not know.
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words that a model knows; a word's number is its place, 0 is the unknown word."""
+
+    words: Sequence[str]
+    _numbers: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_words(self.words)
+        object.__setattr__(self, "words", tuple(self.words))
+        object.__setattr__(self, "_numbers", {word: n for n, word in enumerate(self.words)})
+
+    @classmethod
+    def from_sentences(
+        cls, token_lists: Iterable[Iterable[str]], minimum_count: int = 5
+    ) -> Vocabulary:
+        """Collect the words seen at least `minimum_count` times, the most frequent first.
+
+        Words of equal count stand in alphabetical order, so that the same sentences give the
+        same vocabulary whatever their order.
+        """
+        counts: Counter[str] = Counter()
+        for tokens in token_lists:
+            counts.update(tokens)
+        del counts[UNKNOWN]
+        kept = [word for word, count in counts.items() if count >= minimum_count]
+        return cls([UNKNOWN, *sorted(kept, key=lambda word: (-counts[word], word))])
+
+    @classmethod
+    def load(cls, path: Path) -> Vocabulary:
+        """Read a vocabulary that `save` wrote."""
+        try:
+            return cls(_words_of(orjson.loads(path.read_bytes())))
+        except OSError as error:
+            raise SightlineError(f"{path} cannot be read: {error.strerror}.") from error
+        except orjson.JSONDecodeError as error:
+            raise SightlineError(f"{path} is not JSON: {error}.") from error
+        except SightlineError as error:
+            raise SightlineError(f"{path}: {error}") from error
+
+    def save(self, path: Path) -> None:
+        """Write the vocabulary as JSON; a reader sees the old file or the new one, no mixture."""
+        try:
+            data = orjson.dumps({"format": FORMAT, "words": self.words})
+        except orjson.JSONEncodeError as error:
+            raise SightlineError(f"{path}: a word cannot be written as JSON: {error}.") from error
+        write_atomically(path, data)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._numbers
+
+    def index(self, word: str) -> int:
+        """Return the number of a word; 0 for a word that is not known."""
+        return self._numbers.get(word, 0)
+
+    def encode(self, tokens: Iterable[str], limit: int | None = None) -> list[int]:
+        """Turn the first `limit` tokens into numbers; a sentence without any is one unknown word.
+
+        It must be something: an empty sentence keeps its place among the others.
+        """
+        get = self._numbers.get
+        return [get(token, 0) for token in islice(tokens, limit)] or [0]
+
+
+def _words_of(content: Any) -> list[Any]:
+    """Return the list of words in a vocabulary file's JSON."""
+    if not isinstance(content, dict) or not isinstance(content.get("words"), list):
+        raise SightlineError('Expected a JSON object with a list "words".')
+    if content.get("format") != FORMAT:
+        found = content.get("format")
+        raise SightlineError(f'"format" is {found!r}, but this version reads {FORMAT} only.')
+    words: list[Any] = content["words"]
+    return words
+
+
+def _check_words(words: Sequence[Any]) -> None:
+    """Refuse a list that is no vocabulary."""
+    seen: dict[str, int] = {}
+    for number, word in enumerate(words):
+        if not isinstance(word, str):
+            raise SightlineError(f"Word {number} of the vocabulary is {word!r}, not a string.")
+        if word in seen:
+            raise SightlineError(
+                f"The vocabulary holds {word!r} twice, as word {seen[word]} and as word {number}."
+            )
+        seen[word] = number
+    if not words or words[0] != UNKNOWN:
+        raise SightlineError(f"The first word of the vocabulary must be {UNKNOWN!r}.")

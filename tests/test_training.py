@@ -1,0 +1,244 @@
+"""Training on real textbook sections: what is written, what is repeated, what survives a kill."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import islice
+
+import numpy as np
+import orjson
+import pytest
+import torch
+
+from sightline import training
+from sightline.batches import open_features
+from sightline.checkpoints import RunState
+from sightline.corpus import read
+from sightline.model import LinkModel
+from sightline.problems import Problems, SightlineError
+from sightline.readers.native import write_jsonl
+from sightline.settings import Settings
+
+SMALL = {"dimension": 16, "hidden": 16, "epochs": 3, "negative_documents": 5, "learning_rate": 1e-3}
+
+
+@pytest.fixture(scope="module")
+def corpus_folder(tmp_path_factory, textbooks):
+    """60 training and 20 validation sections of the bundled corpus, with its features."""
+    folder = tmp_path_factory.mktemp("corpus")
+    chosen = [*islice(read(textbooks).documents("train"), 60),
+              *islice(read(textbooks).documents("val"), 20)]  # fmt: skip
+    write_jsonl(chosen, folder / "documents.jsonl")
+    (folder / "features").symlink_to(textbooks / "features")
+    return folder
+
+
+def run(corpus_folder, output, resume=False, **changes):
+    corpus = read(corpus_folder)
+    settings = Settings(**{**SMALL, **changes})
+    return training.train(corpus, output, settings, open_features(corpus), resume=resume)
+
+
+def log_of(folder):
+    return [orjson.loads(line) for line in (folder / "log.jsonl").read_bytes().splitlines()]
+
+
+def files_equal(one, two, name="model.safetensors"):
+    return (one / name).read_bytes() == (two / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"similarity": "TK", "max_links": "half", "negatives": "mean"},
+        {"similarity": "DC"},
+        {"similarity": "NoStruct"},
+        {"similarity": "DC", "sentence_encoder": "attention", "layers": 2, "loss": "softmax"},
+    ],
+    ids=["AP", "TK-half-mean", "DC", "NoStruct", "fast"],
+)
+def test_every_model_of_the_paper_learns(corpus_folder, tmp_path, changes):
+    best = run(corpus_folder, tmp_path / "m", epochs=4, **changes)
+    records = log_of(tmp_path / "m")
+    epochs = [record for record in records if "epoch" in record]
+    assert [record["epoch"] for record in epochs] == [1, 2, 3, 4]
+    assert epochs[-1]["training_loss"] < epochs[0]["training_loss"]
+    assert best["validation_loss"] == min(record["validation_loss"] for record in epochs)
+    model = LinkModel.from_pretrained(tmp_path / "m")
+    assert model.settings.similarity == changes.get("similarity", "AP")
+    assert model.backbone == "efficientnet-lite0"
+
+
+def test_same_seed_same_bytes_other_seed_others(corpus_folder, tmp_path):
+    for name, seed in (("a", 7), ("b", 7), ("c", 8)):
+        run(corpus_folder, tmp_path / name, seed=seed, epochs=2)
+    assert files_equal(tmp_path / "a", tmp_path / "b")
+    assert files_equal(tmp_path / "a", tmp_path / "b", "checkpoint.safetensors")
+    assert not files_equal(tmp_path / "a", tmp_path / "c")
+
+
+def test_resumed_run_equals_an_unbroken_one_bit_for_bit(corpus_folder, tmp_path):
+    run(corpus_folder, tmp_path / "whole", epochs=4)
+    run(corpus_folder, tmp_path / "parts", epochs=2)
+    run(corpus_folder, tmp_path / "parts", epochs=4, resume=True)
+    for name in ("model.safetensors", "checkpoint.safetensors"):
+        assert files_equal(tmp_path / "whole", tmp_path / "parts", name)
+    losses = [
+        [record["validation_loss"] for record in log_of(tmp_path / name) if "epoch" in record]
+        for name in ("whole", "parts")
+    ]
+    assert losses[0] == losses[1] and len(losses[0]) == 4
+
+
+def test_killed_run_goes_on_to_the_same_weights(corpus_folder, tmp_path):
+    """kill -9 in the middle of an epoch, then --resume."""
+    options = ["--dimension", "16", "--epochs", "6", "--negative-documents", "5", "--learning-rate",
+               "0.001"]  # fmt: skip
+    command = [sys.executable, "-m", "sightline", "train", str(corpus_folder), *options, "-o"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([*command, str(tmp_path / "whole")], check=True, env=environment)
+    killed = subprocess.Popen([*command, str(tmp_path / "killed")], env=environment)
+    log = tmp_path / "killed" / "log.jsonl"
+    deadline = time.monotonic() + 120
+    while not (log.exists() and log.read_bytes().count(b'"epoch"') >= 2):
+        assert killed.poll() is None and time.monotonic() < deadline
+        time.sleep(0.005)
+    killed.send_signal(signal.SIGKILL)
+    assert killed.wait() == -signal.SIGKILL
+    LinkModel.from_pretrained(tmp_path / "killed")  # the last good state is a model
+    assert len(log_of(tmp_path / "killed")) < 7
+    subprocess.run([*command, str(tmp_path / "killed"), "--resume"], check=True, env=environment)
+    for name in ("model.safetensors", "checkpoint.safetensors"):
+        assert files_equal(tmp_path / "whole", tmp_path / "killed", name)
+
+
+def test_a_log_line_cut_by_a_kill_is_dropped_on_resume(corpus_folder, tmp_path):
+    run(corpus_folder, tmp_path / "m", epochs=1)
+    with (tmp_path / "m" / "log.jsonl").open("ab") as log:
+        log.write(b'{"epoch":2,"training_lo')
+    run(corpus_folder, tmp_path / "m", epochs=2, resume=True)
+    assert [record.get("epoch") for record in log_of(tmp_path / "m")] == [None, 1, 2]
+
+
+def test_the_saved_model_is_the_best_epoch_of_both_encoders(corpus_folder, tmp_path):
+    """The original code scored the best text encoder with the last image encoder."""
+    best = run(corpus_folder, tmp_path / "m", epochs=6, learning_rate=0.01)
+    model = LinkModel.from_pretrained(tmp_path / "m")
+    corpus = read(corpus_folder)
+    data = training.prepare(
+        corpus, open_features(corpus), model.settings, Problems(), lambda words: None
+    )
+    again = training.TrainingRun(
+        data, model.weights["sentence.embedding"], model.settings, tmp_path / "x"
+    )
+    weights = {name: torch.from_numpy(weight) for name, weight in model.weights.items()}
+    again.encoders.load_state_dict(weights)
+    assert again.validation_loss() == pytest.approx(best["validation_loss"], abs=1e-6)
+
+
+def test_another_corpus_or_other_settings_do_not_resume(corpus_folder, tmp_path, textbooks):
+    run(corpus_folder, tmp_path / "m", epochs=1)
+    with pytest.raises(SightlineError, match="other settings or another corpus"):
+        run(corpus_folder, tmp_path / "m", epochs=2, margin=0.3, resume=True)
+    with pytest.raises(SightlineError, match="other settings or another corpus"):
+        run(textbooks, tmp_path / "m", epochs=2, resume=True)
+
+
+def test_a_run_is_never_overwritten(corpus_folder, tmp_path):
+    run(corpus_folder, tmp_path / "m", epochs=1)
+    with pytest.raises(SightlineError, match="--resume"):
+        run(corpus_folder, tmp_path / "m", epochs=1)
+
+
+def test_a_checkpoint_cut_short_is_refused_with_a_sentence(corpus_folder, tmp_path):
+    run(corpus_folder, tmp_path / "m", epochs=1)
+    file = tmp_path / "m" / "checkpoint.safetensors"
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(SightlineError, match=r"checkpoint\.safetensors is damaged or cut short"):
+        run(corpus_folder, tmp_path / "m", epochs=2, resume=True)
+
+
+def test_too_few_documents_for_the_negatives(corpus_folder, tmp_path):
+    with pytest.raises(SightlineError, match="20 usable validation documents"):
+        run(corpus_folder, tmp_path / "m", negative_documents=20)
+
+
+def test_without_a_validation_split_some_documents_are_held_out(corpus_folder, tmp_path):
+    folder = tmp_path / "c"
+    folder.mkdir()
+    documents = list(read(corpus_folder).documents("train"))
+    write_jsonl(documents, folder / "documents.jsonl")
+    (folder / "features").symlink_to(corpus_folder / "features")
+    said = []
+    corpus = read(folder)
+    data = training.prepare(
+        corpus, open_features(corpus), Settings(**SMALL), Problems(), said.append
+    )
+    assert (len(data.training), len(data.validation)) == (54, 6)
+    assert "held out" in said[0]
+    assert not set(data.training.ids) & set(data.validation.ids)
+
+
+class FakeRun(training.TrainingRun):
+    """Only the schedule: no data, no encoders."""
+
+    def __init__(self, settings):
+        self.settings = settings
+        self.optimizer = torch.optim.Adam([torch.zeros(1, requires_grad=True)])
+        self.state = RunState(0, settings.learning_rate, float("inf"), 0, 0, "")
+
+
+def schedule(losses, **changes):
+    plan = FakeRun(Settings(**changes))
+    rates = []
+    for loss in losses:
+        plan.finish_epoch(loss)
+        rates.append(plan.state.learning_rate)
+    return rates, plan.state
+
+
+def test_learning_rate_drops_by_five_after_more_than_three_epochs_on_a_plateau():
+    rates, state = schedule([0.3, 0.2, 0.2, 0.25, 0.21, 0.2, 0.2, 0.1])
+    assert rates == pytest.approx([1e-4] * 5 + [2e-5] * 3)
+    assert (state.best_epoch, state.best_loss) == (8, 0.1)
+
+
+def test_learning_rate_waits_until_the_loss_is_below_that_of_constant_predictions():
+    rates, _ = schedule([0.41] * 10)
+    assert rates == [1e-4] * 10
+    rates, _ = schedule([0.41] * 10, margin=0.3)
+    assert rates[-1] < 1e-4
+    # the softmax loss of 11 equal documents is 2 log 11 = 4.80
+    assert schedule([4.81] * 10, loss="softmax")[0][-1] == 1e-4
+    assert schedule([4.79] * 10, loss="softmax")[0][-1] < 1e-4
+
+
+def test_no_struct_draws_other_pairs_each_epoch_and_the_same_for_validation(corpus_folder, tmp_path):
+    corpus = read(corpus_folder)
+    data = training.prepare(
+        corpus, open_features(corpus), Settings(**SMALL), Problems(), lambda words: None
+    )
+    rng = np.random.default_rng(0)
+    batches = [data.training.batch(np.arange(6), rng) for _ in range(2)]
+    for batch in batches:
+        assert batch.sentences_D.tolist() == batch.images_D.tolist() == [1] * 6
+    assert batches[0].image_rows.tolist() != batches[1].image_rows.tolist()
+    embedding = np.zeros((len(data.vocabulary), 300), np.float32)
+    plan = training.TrainingRun(
+        data, embedding, Settings(**SMALL, similarity="NoStruct"), tmp_path
+    )
+    assert plan.validation_loss() == plan.validation_loss()
+
+
+def test_validation_meets_every_document_with_the_same_number_of_negatives():
+    from sightline.batches import validation_batches
+
+    batches = list(validation_batches(25, 11))
+    assert [counted for _, counted in batches] == [11, 11, 3]
+    assert all(len(documents) == 11 for documents, _ in batches)
+    seen = [d for documents, counted in batches for d in documents[:counted]]
+    assert seen == list(range(25))
+    assert all(len(set(documents.tolist())) == 11 for documents, _ in batches)
