@@ -7,7 +7,7 @@ M is a similarity matrix as a list of rows: sentences x images.
 from __future__ import annotations
 
 import math
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 
 
 def cap(sentences, images, max_links):
@@ -67,7 +67,7 @@ def assignment(M, max_links, exactly=True):
 
 
 def document_similarities(matrices, function):
-    """sim(S_i, V_j) of all pairs: `matrices[i][j]` compares document i's sentences with j's images."""
+    """sim(S_i, V_j): `matrices[i][j]` compares document i's sentences with j's images."""
     return [[function(M) for M in row] for row in matrices]
 
 
@@ -96,8 +96,14 @@ def softmax_loss(similarities, temperature):
     documents = len(similarities)
     losses = []
     for i in range(documents):
-        row = sum(math.exp((similarities[i][j] - similarities[i][i]) / temperature) for j in range(documents))
-        column = sum(math.exp((similarities[j][i] - similarities[i][i]) / temperature) for j in range(documents))
+        row = sum(
+            math.exp((similarities[i][j] - similarities[i][i]) / temperature)
+            for j in range(documents)
+        )
+        column = sum(
+            math.exp((similarities[j][i] - similarities[i][i]) / temperature)
+            for j in range(documents)
+        )
         losses.append(math.log(row) + math.log(column))
     return losses
 
@@ -144,8 +150,9 @@ def area_under_curve(true, scores):
 def precision_at(true, scores, cutoff):
     """Mean precision over every order that sorts the scores (small inputs only)."""
     cutoff = min(cutoff, len(scores))
-    precisions = []
-    for order in permutations(range(len(scores))):
-        if all(scores[a] >= scores[b] for a, b in zip(order, order[1:], strict=False)):
-            precisions.append(sum(true[place] for place in order[:cutoff]) / cutoff)
+    precisions = [
+        sum(true[place] for place in order[:cutoff]) / cutoff
+        for order in permutations(range(len(scores)))
+        if all(scores[a] >= scores[b] for a, b in pairwise(order))
+    ]
     return sum(precisions) / len(precisions)

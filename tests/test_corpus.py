@@ -7,6 +7,7 @@ from test_readers import GOOD_LINE, KINDS, write_as, write_release
 
 from sightline.corpus import SplitNotFound, read
 from sightline.documents import Document
+from sightline.features import features_beside
 from sightline.problems import ProblemError, Problems, SightlineError
 from sightline.readers.native import write_jsonl
 
@@ -71,17 +72,17 @@ def test_what_is_no_corpus_says_what_was_expected(name, reason, tmp_path):
     assert "docs.json" in message
 
 
-def test_features_folder(tmp_path):
+def test_features_beside_a_corpus(tmp_path):
     write_jsonl(DOCUMENTS, tmp_path / "documents.jsonl")
     tmp_path.joinpath("id2row.json").touch()
     for path in (tmp_path, tmp_path / "documents.jsonl"):
-        assert read(path).features_folder() is None
+        assert features_beside(read(path).root) is None
     tmp_path.joinpath("features.npy").touch()
     for path in (tmp_path, tmp_path / "documents.jsonl"):
-        assert read(path).features_folder() == tmp_path
+        assert features_beside(read(path).root) == tmp_path
     tmp_path.joinpath("features").mkdir()
     for path in (tmp_path, tmp_path / "documents.jsonl"):
-        assert read(path).features_folder() == tmp_path / "features"
+        assert features_beside(read(path).root) == tmp_path / "features"
 
 
 # Passes and problems
@@ -219,7 +220,7 @@ def test_split_that_is_not_there(with_splits, tmp_path):
 def test_real_corpora(name, count, shared_data):
     corpus = read(shared_data / name, strict=True)
     assert sum(1 for _ in corpus) == count
-    assert corpus.features_folder() == shared_data / name / "features"
+    assert features_beside(corpus.root) == shared_data / name / "features"
     assert "val" in corpus.splits
 
 

@@ -1,27 +1,33 @@
 """DC, TK and AP against the plain loops of `reference`: values and gradients on ragged batches."""
 
+import numpy as np
 import pytest
+import reference
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-import numpy as np
-import reference
 from sightline import document_similarity as fast
 from sightline.similarity import similarity_matrices
 
 MAX_LINKS = ["all", "half", 1, 2, 3]
 
+
+def only_at_most(similarity_DDSV, sentences_D, images_D, max_links):
+    return fast.assignment(similarity_DDSV, sentences_D, images_D, max_links, exactly=False)
+
+
+# The fast function and the slow one; DC has no cap.
 FUNCTIONS = {
-    "DC": (lambda m, s, v, k: fast.dense_correspondence(m, s, v), lambda M, k: reference.dense_correspondence(M)),
+    "DC": (
+        lambda m, s, v, k: fast.dense_correspondence(m, s, v),
+        lambda M, k: reference.dense_correspondence(M),
+    ),
     "TK": (fast.top_k, reference.top_k),
     "AP": (fast.assignment, reference.assignment),
-    "AP at most": (
-        lambda m, s, v, k: fast.assignment(m, s, v, k, exactly=False),
-        lambda M, k: reference.assignment(M, k, exactly=False),
-    ),
-}  # fmt: skip
+    "AP at most": (only_at_most, lambda M, k: reference.assignment(M, k, exactly=False)),
+}
 
 
 @st.composite
@@ -46,7 +52,9 @@ def ragged_batches(draw, ties=False, sign=0):
 def pad(flat, sentences, images):
     """All D x D matrices of a flat sentences x images table, -inf padded, as torch tensors."""
     documents = len(sentences)
-    padded = torch.full((documents, documents, max(sentences), max(images)), -torch.inf, dtype=flat.dtype)
+    padded = torch.full(
+        (documents, documents, max(sentences), max(images)), -torch.inf, dtype=flat.dtype
+    )
     rows = flat.split(sentences, 0)
     for i in range(documents):
         for j, block in enumerate(rows[i].split(images, 1)):
@@ -72,7 +80,9 @@ def compare(name, batch, max_links, gradients):
     expected = reference.document_similarities(
         blocks(slow_input, sentences, images), lambda M: slow_function(M, max_links)
     )
-    expected = torch.stack([torch.stack([torch.as_tensor(x, dtype=torch.float64) for x in row]) for row in expected])
+    expected = torch.stack(
+        [torch.stack([torch.as_tensor(x, dtype=torch.float64) for x in row]) for row in expected]
+    )
     torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
     if gradients:
         weights = torch.arange(1.0, found.numel() + 1, dtype=torch.float64).view_as(found)
@@ -113,7 +123,11 @@ def test_top_k_with_cap_all_is_dense_correspondence_where_the_counts_are_equal(b
     sentences, _, values = batch
     values = values[:, : sum(sentences)]
     if values.shape[1] < sum(sentences):
-        values = np.pad(values, ((0, 0), (0, sum(sentences) - values.shape[1])), mode="reflect" if values.shape[1] > 1 else "edge")
+        values = np.pad(
+            values,
+            ((0, 0), (0, sum(sentences) - values.shape[1])),
+            mode="reflect" if values.shape[1] > 1 else "edge",
+        )
     padded = pad(torch.tensor(values), sentences, sentences)
     counts = torch.tensor(sentences)
     dc = fast.dense_correspondence(padded, counts, counts)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+import reference
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import reference
 from sightline import numpy_encoders
 from sightline.batches import Sentences, time_major
 from sightline.encoders import Encoders
@@ -136,7 +136,9 @@ def test_dropout_drops_whole_embedding_dimensions_per_sentence():
         masks = dropped[packed.sentence_of_token == sentence]
         assert (masks == masks[0]).all()
         assert 0.3 < masks[0].float().mean() < 0.7
-    assert (dropped[packed.sentence_of_token == 0][0] != dropped[packed.sentence_of_token == 1][0]).any()
+    assert (
+        dropped[packed.sentence_of_token == 0][0] != dropped[packed.sentence_of_token == 1][0]
+    ).any()
     kept = ~dropped
     torch.testing.assert_close(seen["embedding"][kept], 2 * plain[kept])
 

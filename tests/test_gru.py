@@ -1,12 +1,12 @@
 """The packed GRU against plain loops and against torch's own, values and gradients."""
 
 import pytest
+import reference
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import PackedSequence
 
-import reference
 from sightline.gru import gru_final_state
 
 
@@ -14,7 +14,13 @@ def problem(lengths, word, hidden, seed):
     generator = torch.Generator().manual_seed(seed)
     lengths = sorted(lengths, reverse=True)
     running = [sum(length > step for length in lengths) for step in range(lengths[0])]
-    shapes = [(sum(lengths), word), (3 * hidden, word), (3 * hidden, hidden), (3 * hidden,), (3 * hidden,)]
+    shapes = [
+        (sum(lengths), word),
+        (3 * hidden, word),
+        (3 * hidden, hidden),
+        (3 * hidden,),
+        (3 * hidden,),
+    ]
     tensors = [
         torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
         for shape in shapes

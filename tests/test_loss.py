@@ -2,14 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
+import reference
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-import numpy as np
-import reference
 from sightline.loss import hinge_loss, softmax_loss
 
 squares = st.integers(2, 5).flatmap(

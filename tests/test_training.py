@@ -216,7 +216,9 @@ def test_learning_rate_waits_until_the_loss_is_below_that_of_constant_prediction
     assert schedule([4.79] * 10, loss="softmax")[0][-1] < 1e-4
 
 
-def test_no_struct_draws_other_pairs_each_epoch_and_the_same_for_validation(corpus_folder, tmp_path):
+def test_no_struct_draws_other_pairs_each_epoch_and_the_same_for_validation(
+    corpus_folder, tmp_path
+):
     corpus = read(corpus_folder)
     data = training.prepare(
         corpus, open_features(corpus), Settings(**SMALL), Problems(), lambda words: None
@@ -227,9 +229,7 @@ def test_no_struct_draws_other_pairs_each_epoch_and_the_same_for_validation(corp
         assert batch.sentences_D.tolist() == batch.images_D.tolist() == [1] * 6
     assert batches[0].image_rows.tolist() != batches[1].image_rows.tolist()
     embedding = np.zeros((len(data.vocabulary), 300), np.float32)
-    plan = training.TrainingRun(
-        data, embedding, Settings(**SMALL, similarity="NoStruct"), tmp_path
-    )
+    plan = training.TrainingRun(data, embedding, Settings(**SMALL, similarity="NoStruct"), tmp_path)
     assert plan.validation_loss() == plan.validation_loss()
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sightline.corpus import Corpus
 from sightline.documents import Document
-from sightline.features import FeatureStore
+from sightline.features import FeatureStore, features_beside
 from sightline.problems import Problems, SightlineError
 from sightline.sentences import tokenize
 from sightline.vocabulary import Vocabulary
@@ -91,8 +91,8 @@ class PackedDocuments:
 
     def batch(self, documents: IntArray, pick_one: np.random.Generator | None = None) -> Batch:
         """The batch of these documents; `pick_one` draws a single sentence and image of each."""
-        sentences_D = np.diff(self.sentence_start)[documents]
-        images_D = np.diff(self.image_start)[documents]
+        sentences_D = _counts(self.sentence_start, documents)
+        images_D = _counts(self.image_start, documents)
         if pick_one is None:
             sentences = _ranges(self.sentence_start[documents], sentences_D)
             images = _ranges(self.image_start[documents], images_D)
@@ -100,7 +100,7 @@ class PackedDocuments:
             sentences = self.sentence_start[documents] + pick_one.integers(sentences_D)
             images = self.image_start[documents] + pick_one.integers(images_D)
             sentences_D = images_D = np.ones_like(documents)
-        lengths = np.diff(self.token_start)[sentences]
+        lengths = _counts(self.token_start, sentences)
         tokens = self.token_ids[_ranges(self.token_start[sentences], lengths)]
         return Batch(
             Sentences(tokens.astype(np.int64), lengths),
@@ -110,15 +110,23 @@ class PackedDocuments:
         )
 
 
+def _counts(starts: IntArray, chosen: IntArray) -> IntArray:
+    """How many things belong to each of the chosen, given where each one's things start."""
+    counts: IntArray = starts[chosen + 1] - starts[chosen]
+    return counts
+
+
 def _ranges(starts: IntArray, counts: IntArray) -> IntArray:
     """The numbers start, start + 1, ... of each range, one range after another."""
     ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
+    ranges: IntArray = np.repeat(starts - (ends - counts), counts)
+    ranges += np.arange(len(ranges))
+    return ranges
 
 
 def open_features(corpus: Corpus, folder: Path | None = None) -> FeatureStore:
     """The feature store in `folder`, or the one that comes with the corpus."""
-    folder = folder or corpus.features_folder()
+    folder = folder or features_beside(corpus.root)
     if folder is None:
         raise SightlineError(
             f"{corpus.path}: no image features beside it; name a feature store with --features, "

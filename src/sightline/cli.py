@@ -136,14 +136,18 @@ def train(
     epochs: Annotated[int, typer.Option(help="Passes over the training documents.")] = 50,
     learning_rate: Annotated[float, typer.Option(help="Of Adam, at the start.")] = 0.0001,
     dropout: Annotated[float, typer.Option(help="On word dimensions and image features.")] = 0.4,
-    token_limit: Annotated[int, typer.Option(help="Tokens kept of a sentence; 50 for long text.")] = 20,
+    token_limit: Annotated[
+        int, typer.Option(help="Tokens kept of a sentence; 50 for long text.")
+    ] = 20,
     minimum_count: Annotated[int, typer.Option(help="Rarer words are unknown.")] = 5,
     seed: Annotated[int, typer.Option(help="Same seed, same model.")] = 1,
     features: FeaturesOption = None,
     word_vectors: Annotated[
         Path | None, typer.Option(help="word2vec or GloVe file (.bin, .txt, .gz, .npz).")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue a run that was cut off.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue a run that was cut off.")
+    ] = False,
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -186,7 +190,8 @@ def train(
         say=_say,
     )
     _say_problems(problems)
-    _say(f"best epoch {best['epoch']}, validation loss {best['validation_loss']:.4f}; model in {output}")
+    loss_reached = f"validation loss {best['validation_loss']:.4f}"
+    _say(f"best epoch {best['epoch']}, {loss_reached}; model in {output}")
     if json:
         _print_json(best)
 
@@ -196,7 +201,9 @@ def evaluate(
     model: Annotated[str, typer.Argument(help="A model folder.")],
     corpus: CorpusArgument,
     split: Annotated[str, typer.Option(help="Which documents.")] = "test",
-    cutoffs: Annotated[list[int], typer.Option("--cutoff", help="C of p@C; may be repeated.")] = [1, 5],  # noqa: B006
+    cutoff: Annotated[
+        list[int] | None, typer.Option(help="C of p@C, 1 and 5 if not given; may be repeated.")
+    ] = None,
     documents: Annotated[
         Path | None, typer.Option("--documents", help="Write each document's scores as JSONL.")
     ] = None,
@@ -210,11 +217,12 @@ def evaluate(
     from sightline.corpus import read
     from sightline.model import LinkModel
 
+    cutoffs = cutoff or evaluation.CUTOFFS
     if min(cutoffs) < 1:
         raise typer.BadParameter("--cutoff must be at least 1")
     problems = Problems(strict=strict, report=_report)
     opened = read(corpus, problems=problems)
-    scores, skipped = evaluation.evaluate(
+    scores, skipped = evaluation.score_corpus(
         LinkModel.from_pretrained(model), opened, split, open_features(opened, features), cutoffs
     )
     if documents is not None:
@@ -241,7 +249,9 @@ def link(
     inputs: Annotated[list[Path], typer.Argument(help="Corpora.", metavar="INPUT...")],
     model: Annotated[str, typer.Option(help="A model folder.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="JSONL file.")] = None,
-    policy: Annotated[PolicyName, typer.Option(help="How links are chosen.")] = PolicyName.ASSIGNMENT,
+    policy: Annotated[
+        PolicyName, typer.Option(help="How links are chosen.")
+    ] = PolicyName.ASSIGNMENT,
     max_links: MaxLinksOption = "all",
     matrix: Annotated[bool, typer.Option("--matrix", help="Add the similarity matrix.")] = False,
     split: Annotated[str | None, typer.Option(help="Only these documents.")] = None,
@@ -289,8 +299,10 @@ def _extra(what: str, extra: str) -> Iterator[None]:
 
 
 def _max_links(text: str) -> MaxLinks:
-    if text == "all" or text == "half":
-        return text
+    if text == "all":
+        return "all"
+    if text == "half":
+        return "half"
     if text.isascii() and text.isdigit() and int(text) > 0:
         return int(text)
     raise typer.BadParameter(f"--max-links is {text!r}; expected all, half or a number from 1 on")
@@ -304,7 +316,7 @@ _reported = 0
 
 
 def _report(problem: Problem) -> None:
-    global _reported  # noqa: PLW0603 - one process, one stream of words
+    global _reported
     _reported += 1
     if _reported <= _PRINTED_PROBLEMS:
         _say(f"skipped {problem}")

@@ -72,10 +72,12 @@ class Corpus:
         A document without a split belongs to none. A split that is not there gives nothing;
         `split_not_found` says so to the user.
         """
-        wanted = split_name(split)
+        wanted, root = split_name(split), self.root
         for document in self._reader(self.file, _Pass(self), self._allow_empty):
             self.splits.setdefault(document.split)
             if wanted is None or split_name(document.split) == wanted:
+                # Nobody else holds the new document yet, and a changed copy would double the cost.
+                object.__setattr__(document, "folder", root)
                 yield document
 
     def split_not_found(self, split: str) -> SplitNotFound:
@@ -86,14 +88,6 @@ class Corpus:
     def root(self) -> Path:
         """The folder that image paths are relative to."""
         return self.file.parent
-
-    def features_folder(self) -> Path | None:
-        """Give the feature store that comes with the corpus, if any."""
-        if (self.root / "features").is_dir():
-            return self.root / "features"
-        if all((self.root / name).is_file() for name in ("id2row.json", "features.npy")):
-            return self.root
-        return None
 
 
 def read(

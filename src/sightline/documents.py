@@ -8,6 +8,7 @@ file it came from.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sightline.problems import SightlineError
@@ -24,7 +25,8 @@ class Document:
 
     `images` are paths relative to the corpus, or ids in a feature store. `links` are
     (sentence, image) index pairs of the ground truth: `None` means unknown, `()` means known to
-    have none. `extra` holds the further keys of the record, in their order.
+    have none. `extra` holds the further keys of the record, in their order. `folder` is where the
+    document was read from: image paths are relative to it, and its features lie there.
     """
 
     id: str
@@ -34,6 +36,7 @@ class Document:
     split: str | None = None
     # A dict has no hash; leaving it out keeps documents usable in sets, equal ones still equal.
     extra: dict[str, Any] = field(default_factory=dict, hash=False)
+    folder: Path | None = field(default=None, compare=False, repr=False)
 
 
 class FieldError(SightlineError):

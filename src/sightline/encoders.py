@@ -7,6 +7,8 @@ Letters: N tokens of the batch, B sentences or images, W words, E word embedding
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -129,7 +131,7 @@ def _head(inputs: int, settings: Settings, generator: Generator) -> nn.ModuleLis
     if settings.layers == 2:
         sizes.insert(1, settings.hidden)
     layers = nn.ModuleList()
-    for before, after in zip(sizes, sizes[1:], strict=False):
+    for before, after in pairwise(sizes):
         layer = nn.Linear(before, after)
         nn.init.xavier_uniform_(layer.weight, generator=generator)
         nn.init.zeros_(layer.bias)

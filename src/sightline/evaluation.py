@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.batches import PackedDocuments, open_features, pack_documents
-from sightline.corpus import Corpus
+from sightline.corpus import Corpus, read
 from sightline.features import FeatureStore
 from sightline.model import LinkModel
 from sightline.numpy_encoders import encode_images, encode_sentences
-from sightline.problems import Problems
 from sightline.progress import Progress
 
 Links = Sequence[tuple[int, int]]
@@ -69,7 +69,8 @@ def score_document(
         id,
         100 * area_under_curve(true, scores),
         {cutoff: 100 * precision_at(true, scores, cutoff) for cutoff in cutoffs},
-        *similarity_SV.shape,
+        similarity_SV.shape[0],
+        similarity_SV.shape[1],
         positives,
     )
 
@@ -108,25 +109,38 @@ def mean_scores(
 
 def evaluate(
     model: LinkModel,
-    corpus: Corpus,
+    corpus: Corpus | str | Path,
     split: str | None = "test",
-    store: FeatureStore | None = None,
+    features: str | Path | None = None,
     cutoffs: Collection[int] = CUTOFFS,
-    problems: Problems | None = None,
+) -> dict[str, float | int | None]:
+    """Mean AUC and p@C of a model on a corpus's split, in percent, as `sightline evaluate` says."""
+    opened = corpus if isinstance(corpus, Corpus) else read(corpus)
+    store = open_features(opened, None if features is None else Path(features))
+    before = opened.problems.count
+    scores, skipped = score_corpus(model, opened, split, store, cutoffs)
+    return mean_scores(scores, skipped + opened.problems.count - before, cutoffs)
+
+
+def score_corpus(
+    model: LinkModel,
+    corpus: Corpus,
+    split: str | None,
+    store: FeatureStore,
+    cutoffs: Collection[int] = CUTOFFS,
 ) -> tuple[list[DocumentScore], int]:
     """Score every document of a corpus's split; returns the scores and how many had none.
 
     Skipped are documents whose links are unknown, and those in which no link or every link is
     true; documents with a missing image are reported as problems.
     """
-    store = store or open_features(corpus)
     model.check_features(store)
     packed = pack_documents(
         corpus.documents(split),
         model.vocabulary,
         store,
         model.settings.token_limit,
-        problems or corpus.problems,
+        corpus.problems,
         str(corpus.path),
     )
     return score_packed(model, packed, store, cutoffs)
@@ -165,7 +179,5 @@ def _similarity_matrices(
     image_ME = encode_images(model.weights, store.vectors(batch.image_rows))
     sentence = image = 0
     for sentences, images in zip(batch.sentences_D, batch.images_D, strict=True):
-        yield (
-            sentence_NE[sentence : sentence + sentences] @ image_ME[image : image + images].T
-        )
+        yield (sentence_NE[sentence : sentence + sentences] @ image_ME[image : image + images].T)
         sentence, image = sentence + sentences, image + images

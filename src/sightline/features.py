@@ -112,6 +112,15 @@ class FeatureStore:
         return checked
 
 
+def features_beside(folder: Path) -> Path | None:
+    """The feature store that comes with the documents of a folder, if any."""
+    if (folder / "features").is_dir():
+        return folder / "features"
+    if all((folder / name).is_file() for name in ("id2row.json", f"{_PAPER_NAME}.npy")):
+        return folder
+    return None
+
+
 def _as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
     if values.dtype == np.float16 and values.dtype.isnative:
         return _HALVES.take(values.view(np.uint16))

@@ -79,8 +79,8 @@ class _PackedGRU(torch.autograd.Function):
             count = running[step]
             rows = slice(end - count, end)
             end -= count
-            reset, update, new = gates_N3H[rows].split(hidden, dim=1)
-            into_reset, into_update, into_new = grad_recurrent_N3H[rows].split(hidden, dim=1)
+            reset, update, new = gates_N3H[rows].chunk(3, dim=1)
+            into_reset, into_update, into_new = grad_recurrent_N3H[rows].chunk(3, dim=1)
             grad_state = grad_state_BH[:count]
 
             torch.sub(previous_NH[rows], new, out=into_update)
@@ -120,7 +120,5 @@ def gru_final_state(
     one, and so on; `running[t]` says how many sentences have a token at step t. The weights have
     torch's layout: 3H x E, 3H x H, 3H, 3H, for the reset, update and new gates in that order.
     """
-    state: Tensor = _PackedGRU.apply(
-        embedding_NE, running, weight_ih, weight_hh, bias_ih, bias_hh
-    )  # type: ignore[no-untyped-call]
+    state: Tensor = _PackedGRU.apply(embedding_NE, running, weight_ih, weight_hh, bias_ih, bias_hh)  # type: ignore[no-untyped-call]
     return state

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 from sightline import numpy_encoders
 from sightline.batches import Sentences
 from sightline.documents import Document
-from sightline.features import FeatureStore
+from sightline.features import FeatureStore, features_beside
 from sightline.files import write_atomically
 from sightline.linking import Link, MaxLinks, Policy, link
 from sightline.numpy_encoders import FloatArray
@@ -29,6 +31,8 @@ from sightline.settings import Settings
 from sightline.vocabulary import Vocabulary
 
 FORMAT = 1
+
+Features = FeatureStore | NDArray[np.floating] | None
 
 
 class ModelError(SightlineError):
@@ -66,7 +70,7 @@ class LinkModel:
 
     def encode_images(self, features: NDArray[np.floating]) -> FloatArray:
         """Unit vectors of images from their backbone features (images x dimension)."""
-        expected = self.weights["image.head.0.weight"].shape[1]
+        expected = self.feature_dimension
         if features.ndim != 2 or features.shape[1] != expected:
             raise SightlineError(
                 f"The image features have shape {features.shape}; the model expects "
@@ -77,23 +81,20 @@ class LinkModel:
             raise SightlineError(f"The features of image {row} are not all finite numbers.")
         return numpy_encoders.encode_images(self.weights, features.astype(np.float32, copy=False))
 
-    def similarity_matrix(
-        self, document: Document, features: FeatureStore | NDArray[np.floating]
-    ) -> FloatArray:
+    def similarity_matrix(self, document: Document, features: Features = None) -> FloatArray:
         """Cosine similarity of each sentence (rows) and each image (columns) of a document."""
-        return next(iter(self.similarity_matrices([document], features)))
+        return self.similarity_matrices([document], features)[0]
 
     def similarity_matrices(
-        self, documents: Sequence[Document], features: FeatureStore | NDArray[np.floating]
+        self, documents: Sequence[Document], features: Features = None
     ) -> list[FloatArray]:
         """Similarity matrices of several documents, encoded together.
 
-        `features` is a feature store, or the features of all their images in order.
+        `features` is a feature store, or the features of all their images in order; without it
+        they come from the store beside the corpus that each document was read from.
         """
-        images = [image for document in documents for image in document.images]
-        vectors = self._feature_rows(images, features)
         sentence_NE = self.encode_sentences([s for d in documents for s in d.sentences])
-        image_ME = self.encode_images(vectors)
+        image_ME = self.encode_images(self._image_features(documents, features))
         matrices, sentence, image = [], 0, 0
         for document in documents:
             next_sentence = sentence + len(document.sentences)
@@ -105,24 +106,35 @@ class LinkModel:
     def link(
         self,
         document: Document,
-        features: FeatureStore | NDArray[np.floating],
         policy: Policy = "assignment",
         max_links: MaxLinks = "all",
+        features: Features = None,
     ) -> list[Link]:
         """The links of a document, best first; `linking.link` describes the policies."""
         return link(self.similarity_matrix(document, features), policy, max_links)
 
-    def _feature_rows(
-        self, images: Sequence[str], features: FeatureStore | NDArray[np.floating]
+    def _image_features(
+        self, documents: Sequence[Document], features: Features
     ) -> NDArray[np.floating]:
-        if not isinstance(features, FeatureStore):
+        if isinstance(features, np.ndarray):
             return features
-        self.check_features(features)
-        rows = features.rows(images)
-        if (rows < 0).any():
-            missing = images[int(np.argmax(rows < 0))]
-            raise SightlineError(f"Image {missing!r} has no row in the features {features.folder}.")
-        return features.vectors(rows)
+        vectors = [np.empty((0, self.feature_dimension), np.float32)]
+        for document in documents:
+            store = _store_beside(document) if features is None else features
+            self.check_features(store)
+            rows = store.rows(document.images)
+            if (rows < 0).any():
+                missing = document.images[int(np.argmax(rows < 0))]
+                raise SightlineError(
+                    f"Image {missing!r} has no row in the features {store.folder}."
+                )
+            vectors.append(store.vectors(rows))
+        return np.concatenate(vectors)
+
+    @property
+    def feature_dimension(self) -> int:
+        """How many numbers an image's features have."""
+        return int(self.weights["image.head.0.weight"].shape[1])
 
     def check_features(self, store: FeatureStore) -> None:
         """Refuse features that another backbone made."""
@@ -131,7 +143,7 @@ class LinkModel:
                 f"The features in {store.folder} come from {store.backbone}, but the model was "
                 f"trained on {self.backbone}; extract them again with --backbone {self.backbone}."
             )
-        expected = self.weights["image.head.0.weight"].shape[1]
+        expected = self.feature_dimension
         if store.dimension != expected:
             raise SightlineError(
                 f"The features in {store.folder} have {store.dimension} numbers an image, but the "
@@ -149,7 +161,7 @@ class LinkModel:
         config = {
             "format": FORMAT,
             "backbone": self.backbone,
-            "feature_dimension": self.weights["image.head.0.weight"].shape[1],
+            "feature_dimension": self.feature_dimension,
             "settings": self.settings.to_json(),
             **(self.notes or {}),
         }
@@ -206,6 +218,20 @@ class LinkModel:
         )
 
 
+def _store_beside(document: Document) -> FeatureStore:
+    folder = document.folder and features_beside(document.folder)
+    if folder is None:
+        raise SightlineError(
+            f"Document {document.id!r} has no image features beside it; give them as `features`."
+        )
+    return _opened(folder)
+
+
+@lru_cache(maxsize=8)
+def _opened(folder: Path) -> FeatureStore:
+    return FeatureStore.open(folder)
+
+
 def vocabulary_hash(vocabulary: Vocabulary) -> str:
     """A name for a vocabulary that no other one has."""
     return hashlib.sha256("\n".join(vocabulary.words).encode()).hexdigest()
@@ -230,7 +256,7 @@ def expected_shapes(
         heads.append(("sentence.head", word))
     for head, inputs in heads:
         sizes = [inputs, out] if settings.layers == 1 else [inputs, settings.hidden, out]
-        for layer, (before, after) in enumerate(zip(sizes, sizes[1:], strict=False)):
+        for layer, (before, after) in enumerate(pairwise(sizes)):
             shapes[f"{head}.{layer}.weight"] = [after, before]
             shapes[f"{head}.{layer}.bias"] = [after]
     return shapes
@@ -299,4 +325,3 @@ def _part(folder: Path, name: str) -> bytes:
         return (folder / name).read_bytes()
     except FileNotFoundError:
         raise ModelError(f"{folder} is not a complete model folder: {name} is missing.") from None
-

@@ -59,9 +59,7 @@ class Problems:
     count: int = 0
     first: list[Problem] = field(default_factory=list)
 
-    def add(
-        self, file: str | Path, line: int | str | None, field: str | None, reason: str
-    ) -> None:
+    def add(self, file: str | Path, line: int | str | None, field: str | None, reason: str) -> None:
         """Record one problem; raises `ProblemError` if strict."""
         problem = Problem(str(file), line, field, reason)
         if self.strict:

@@ -7,9 +7,7 @@ is its recipe; each field says where its value comes from.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, get_args, get_origin, get_type_hints
-
-from typing import Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from sightline.problems import SightlineError
 

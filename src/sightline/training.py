@@ -55,6 +55,10 @@ _HELD_OUT = 10
 Say = Callable[[str], None]
 
 
+def _silent(words: str) -> None:
+    """Nobody listens: the default of a run that is called from Python."""
+
+
 @dataclass(frozen=True, slots=True)
 class TrainingData:
     """All that a run learns from, as arrays."""
@@ -119,7 +123,7 @@ def _splits(corpus: Corpus, say: Say) -> tuple[list[Document], list[Document]]:
     training = by_split["train"] or by_split[""]
     if by_split["val"]:
         return training, by_split["val"]
-    held_out = training[:: _HELD_OUT]
+    held_out = training[::_HELD_OUT]
     say(
         f"{corpus.path} has no validation split: every {_HELD_OUT}th training document "
         f"({len(held_out):,}) is held out for validation"
@@ -145,9 +149,7 @@ def document_similarities(
     if settings.similarity == "DC":
         return document_similarity.dense_correspondence(similarity_DDSV, sentences_D, images_D)
     function = {"TK": document_similarity.top_k, "AP": document_similarity.assignment}
-    return function[settings.similarity](
-        similarity_DDSV, sentences_D, images_D, settings.max_links
-    )
+    return function[settings.similarity](similarity_DDSV, sentences_D, images_D, settings.max_links)
 
 
 def loss_of(document_similarity_DD: Tensor, settings: Settings) -> Tensor:
@@ -282,7 +284,7 @@ def train(
     *,
     resume: bool = False,
     problems: Problems | None = None,
-    say: Say = lambda words: None,
+    say: Say = _silent,
 ) -> dict[str, Any]:
     """Train a model into the folder `output`; returns the best epoch's record of the log."""
     _check_output(output, resume)
@@ -313,7 +315,8 @@ def train(
 def _check_output(output: Path, resume: bool) -> None:
     if not resume and (output / CHECKPOINT).exists():
         raise SightlineError(
-            f"{output} already holds a training run; continue it with --resume, or name a new folder."
+            f"{output} already holds a training run; continue it with --resume, or name a new "
+            "folder."
         )
 
 
@@ -402,9 +405,9 @@ def _finish_folder(run: TrainingRun, corpus: Corpus, best: dict[str, Any]) -> No
         "scores": scores,
         "versions": _versions(),
     }
-    LinkModel(
-        run.settings, model.vocabulary, model.weights, model.backbone, notes
-    ).save_pretrained(run.output)
+    LinkModel(run.settings, model.vocabulary, model.weights, model.backbone, notes).save_pretrained(
+        run.output
+    )
 
 
 def _versions() -> dict[str, str]:

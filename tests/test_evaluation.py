@@ -1,0 +1,94 @@
+"""AUC and p@C: against plain loops, scikit-learn, and by hand; the paper's skip rules."""
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from sightline.evaluation import (
+    area_under_curve,
+    mean_scores,
+    precision_at,
+    score_document,
+)
+
+# Few distinct scores, so that ties are common.
+labelled = st.lists(
+    st.tuples(st.booleans(), st.sampled_from([-1.0, -0.25, 0.0, 0.5, 1.0])), min_size=2, max_size=6
+).filter(lambda pairs: len({true for true, _ in pairs}) == 2)
+
+
+def arrays(pairs):
+    return np.array([true for true, _ in pairs]), np.array([score for _, score in pairs])
+
+
+@settings(max_examples=200, deadline=None)
+@given(pairs=labelled)
+def test_auc_equals_its_definition_and_scikit_learn(pairs):
+    true, scores = arrays(pairs)
+    found = area_under_curve(true, scores)
+    assert found == pytest.approx(reference.area_under_curve(true, scores))
+    assert found == pytest.approx(roc_auc_score(true, scores))
+
+
+@settings(max_examples=100, deadline=None)
+@given(pairs=labelled, cutoff=st.integers(1, 8))
+def test_precision_is_the_mean_over_all_orders_of_ties(pairs, cutoff):
+    true, scores = arrays(pairs)
+    assert precision_at(true, scores, cutoff) == pytest.approx(
+        reference.precision_at(true.tolist(), scores.tolist(), cutoff)
+    )
+
+
+def test_auc_on_large_random_matrices_equals_scikit_learn():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        scores = rng.normal(size=(40, 30)).astype(np.float32).round(1)
+        true = rng.random((40, 30)) < 0.05
+        links = [(int(s), int(v)) for s, v in np.argwhere(true)]
+        found = score_document("d", scores, links)
+        assert found.auc == pytest.approx(100 * roc_auc_score(true.ravel(), scores.ravel()))
+
+
+def test_a_document_by_hand():
+    # Sorted: 0.9 true, 0.8 false, 0.3 true, 0.1 false.
+    score = score_document("d", np.array([[0.9, 0.8], [0.1, 0.3]]), [(0, 0), (1, 1)], (1, 2, 3, 9))
+    assert score.auc == 75
+    assert score.precision == {1: 100, 2: 50, 3: pytest.approx(200 / 3), 9: 50}
+    assert (score.sentences, score.images, score.links) == (2, 2, 2)
+
+
+@pytest.mark.parametrize("links", [[], [(0, 0), (0, 1), (1, 0), (1, 1)]])
+def test_documents_without_or_with_every_link_are_skipped(links):
+    assert score_document("d", np.zeros((2, 2)), links) is None
+
+
+def test_a_constant_model_is_chance():
+    score = score_document("d", np.zeros((5, 5)), [(0, 0)])
+    assert score.auc == 50
+    assert score.precision[1] == pytest.approx(4)
+
+
+def test_means_are_over_documents_not_pairs():
+    long = score_document("a", np.eye(10), [(0, 0)])
+    short = score_document("b", np.array([[0.0, 1.0]]), [(0, 0)])
+    means = mean_scores([long, short], skipped=3)
+    assert means["auc"] == pytest.approx((long.auc + short.auc) / 2)
+    assert (means["documents"], means["skipped"]) == (2, 3)
+    assert mean_scores([], skipped=1)["auc"] is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_shuffling_sentences_and_images_changes_nothing(seed):
+    rng = np.random.default_rng(seed)
+    matrix = rng.normal(size=(6, 4))
+    links = [(1, 2), (3, 0)]
+    rows, columns = rng.permutation(6), rng.permutation(4)
+    moved = [(int(np.argmax(rows == s)), int(np.argmax(columns == v))) for s, v in links]
+    one = score_document("d", matrix, links)
+    two = score_document("d", matrix[rows][:, columns], moved)
+    assert one.auc == pytest.approx(two.auc)
+    assert one.precision == pytest.approx(two.precision)

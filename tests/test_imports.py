@@ -1,0 +1,122 @@
+"""What importing costs and which way dependencies point."""
+
+import ast
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import sightline
+
+SOURCE = Path(sightline.__file__).parent
+
+# From the bottom of the path of a document upwards; a module imports only from lines before its
+# own. A new module has to find its place here.
+ORDER = [
+    "problems", "progress", "files", "settings",
+    "documents", "readers", "readers.native", "readers.parquet", "readers.hessel2019", "corpus",
+    "sentences", "vocabulary", "word_vectors", "features", "batches",
+    "assignment", "gru", "similarity", "document_similarity", "loss", "encoders", "numpy_encoders",
+    "linking", "model", "link_records", "evaluation", "checkpoints", "training",
+    "cli", "__main__",
+]  # fmt: skip
+
+#: The only modules that may import torch: everything else works without the extra.
+TORCH = {"gru", "similarity", "document_similarity", "loss", "encoders", "checkpoints", "training"}
+#: Pure functions on arrays: nothing of ours but each other.
+CORE = {"similarity", "document_similarity", "loss", "assignment"}
+
+
+def modules():
+    for file in sorted(SOURCE.rglob("*.py")):
+        name = ".".join(file.relative_to(SOURCE).with_suffix("").parts)
+        yield name.removesuffix(".__init__"), ast.parse(file.read_text())
+
+
+def imports(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "sightline":
+            yield from (f"sightline.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
+def test_every_module_has_its_place_and_imports_only_from_below():
+    seen = 0
+    for name, tree in modules():
+        if name == "__init__":
+            continue
+        assert name in ORDER, f"{name} is not in the order of modules"
+        for imported in imports(tree):
+            if imported.startswith("sightline.") and imported != "sightline.__version__":
+                below = imported.removeprefix("sightline.")
+                assert ORDER.index(below) < ORDER.index(name), f"{name} imports {below}"
+        seen += 1
+    assert seen == len(ORDER)
+
+
+def test_only_training_imports_torch_and_nothing_imports_what_is_ruled_out():
+    banned = {"torchvision", "timm", "open_clip", "pickle", "tensorflow"}
+    found = set()
+    for name, tree in modules():
+        tops = {imported.partition(".")[0] for imported in imports(tree)}
+        assert not tops & banned, name
+        if "torch" in tops:
+            found.add(name)
+    assert found == TORCH
+
+
+def test_the_core_is_pure_functions_on_arrays():
+    seen = 0
+    for name, tree in modules():
+        if name in CORE:
+            ours = {i.removeprefix("sightline.") for i in imports(tree) if "sightline" in i}
+            assert ours <= CORE, name
+            seen += 1
+    assert seen == len(CORE)
+
+
+def run(code, *arguments):
+    command = [sys.executable, "-X", "importtime", "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sightline",
+        "import sys; sys.argv = ['sightline', '--help']\n"
+        "from sightline.cli import main\n"
+        "try: main()\nexcept SystemExit: pass",
+        "import sightline; sightline.LinkModel, sightline.evaluate, sightline.read",
+    ],
+    ids=["import", "help", "linking"],
+)
+def test_neither_torch_nor_numba_is_loaded(code):
+    loaded = {line.rpartition("|")[2].strip() for line in run(code).stderr.splitlines()}
+    assert "sightline" in loaded
+    assert not loaded & {"torch", "numba", "pyarrow", "sklearn"}
+
+
+def test_help_answers_at_once():
+    """A second is generous: it takes about 0.2 s where nothing else runs."""
+    command = [sys.executable, "-m", "sightline", "--help"]
+    seconds = []
+    for _ in range(3):
+        start = time.monotonic()
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        seconds.append(time.monotonic() - start)
+    assert min(seconds) < 1
+    assert "train" in done.stdout
+
+
+def test_public_names():
+    for name in sightline.__all__:
+        assert getattr(sightline, name).__doc__
+    assert set(sightline.__all__) == set(sightline._MODULES)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = sightline.nothing
