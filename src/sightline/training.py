@@ -205,6 +205,14 @@ class TrainingRun:
         )
         return loss_of(similarities, self.settings)
 
+    def step(self, batch: Batch, generator: Generator) -> float:
+        """Learn from one batch; returns its mean loss."""
+        loss = self.batch_loss(batch, generator).mean()
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        return float(loss.detach())
+
     def train_epoch(self, title: str) -> float:
         """One pass over the training documents; returns the mean loss."""
         settings, training = self.settings, self.data.training
@@ -217,11 +225,7 @@ class TrainingRun:
         with Progress(title, len(training), "documents") as progress:
             for documents in training_batches(len(training), batch_documents, shuffle_rng):
                 batch = training.batch(documents, self._pick_one(pick_rng))
-                loss = self.batch_loss(batch, generator).mean()
-                self.optimizer.zero_grad(set_to_none=True)
-                loss.backward()  # type: ignore[no-untyped-call]
-                self.optimizer.step()
-                total += float(loss.detach()) * len(documents)
+                total += self.step(batch, generator) * len(documents)
                 count += len(documents)
                 progress.advance(len(documents), f"loss {total / count:.4f}")
         return total / count
