@@ -58,7 +58,7 @@ class TorchGRU(nn.Module):
         self.embedding = nn.Embedding.from_pretrained(ours.embedding.detach(), freeze=False)
         self.gru = nn.GRU(SETTINGS.word_dimension, SETTINGS.dimension, batch_first=True)
 
-    def forward(self, sentences, generator=None):
+    def forward(self, sentences, _generator=None):
         """Unit vectors of the sentences, padded to the token limit or packed."""
         lengths = torch.from_numpy(sentences.lengths)
         rows = torch.from_numpy(sentences.token_ids).split(lengths.tolist())

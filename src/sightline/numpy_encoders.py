@@ -18,20 +18,22 @@ from sightline.batches import Sentences, time_major
 FloatArray = NDArray[np.float32]
 Weights = Mapping[str, FloatArray]
 
-#: Sentences per pass: large enough for the matrix product, small enough for the cache.
-_SENTENCES_AT_ONCE = 512
+#: Sentences per pass: many enough for the matrix product and for words to come back, few enough
+#: for memory (50 and 35 MB of gates and activations at d = 1024; speed measured on COCO).
+_AT_ONCE = {"gru": 2048, "attention": 8192}
 
 
 def encode_sentences(weights: Weights, sentences: Sentences) -> FloatArray:
     """Unit vectors of sentences, in their order, by whichever encoder the weights belong to."""
-    encode = _encode_attention if "sentence.attention" in weights else _encode_gru
+    kind = "attention" if "sentence.attention" in weights else "gru"
+    encode, at_once = {"attention": _encode_attention, "gru": _encode_gru}[kind], _AT_ONCE[kind]
     count = len(sentences.lengths)
     vectors = np.empty((count, dimension(weights)), np.float32)
     # Sentences of like length go together, so that few idle while the longest goes on.
     order = np.argsort(-sentences.lengths, kind="stable")
     start = np.cumsum(sentences.lengths) - sentences.lengths
-    for begin in range(0, count, _SENTENCES_AT_ONCE):
-        chosen = order[begin : begin + _SENTENCES_AT_ONCE]
+    for begin in range(0, count, at_once):
+        chosen = order[begin : begin + at_once]
         lengths = sentences.lengths[chosen]
         tokens = np.repeat(start[chosen] - np.cumsum(lengths) + lengths, lengths)
         tokens += np.arange(len(tokens))
@@ -41,7 +43,8 @@ def encode_sentences(weights: Weights, sentences: Sentences) -> FloatArray:
 
 def encode_images(weights: Weights, features_BF: FloatArray) -> FloatArray:
     """Unit vectors of images from their backbone features."""
-    return _unit(_through_head(weights, "image.head", features_BF))
+    values = features_BF @ weights["image.head.0.weight"].T
+    return _unit(_after_first_layer(weights, "image.head", values))
 
 
 def dimension(weights: Weights) -> int:
@@ -59,23 +62,22 @@ def _encode_gru(weights: Weights, sentences: Sentences) -> FloatArray:
     gates_U3H += weights["sentence.bias_ih"]
     # The recurrent bias of reset and update joins theirs; the new gate's stands behind the reset.
     gates_U3H[:, : 2 * hidden] += bias_hh[: 2 * hidden]
-    recurrent_HG = np.ascontiguousarray(weights["sentence.weight_hh"].T)
     state_BH = np.zeros((packed.running[0], hidden), np.float32)
+    recurrent_BG = np.empty((packed.running[0], 3 * hidden), np.float32)
     first = 0
     for step, count in enumerate(packed.running):
         state = state_BH[:count]
         gates = gates_U3H[word_of_token[first : first + count]]
         first += count
-        if step == 0:
-            recurrent_new = bias_hh[2 * hidden :]
-        else:
-            recurrent = state @ recurrent_HG
-            gates[:, : 2 * hidden] += recurrent[:, : 2 * hidden]
-            recurrent_new = recurrent[:, 2 * hidden :]
-            recurrent_new += bias_hh[2 * hidden :]
-        reset_update = _sigmoid(gates[:, : 2 * hidden])
-        new = gates[:, 2 * hidden :]
-        new += reset_update[:, :hidden] * recurrent_new
+        reset_update, new = gates[:, : 2 * hidden], gates[:, 2 * hidden :]
+        recurrent_new = bias_hh[2 * hidden :]
+        if step > 0:  # the first state is zero
+            recurrent = recurrent_BG[:count]
+            np.matmul(state, weights["sentence.weight_hh"].T, out=recurrent)
+            reset_update += recurrent[:, : 2 * hidden]
+            recurrent_new = np.add(recurrent_new, recurrent[:, 2 * hidden :])
+        _sigmoid(reset_update)
+        new += np.multiply(reset_update[:, :hidden], recurrent_new)
         np.tanh(new, out=new)
         state -= new
         state *= reset_update[:, hidden:]
@@ -98,28 +100,37 @@ def _encode_attention(weights: Weights, sentences: Sentences) -> FloatArray:
     bags = csr_array(
         (weight, word_of_token, np.append(start, len(weight))), shape=(len(lengths), len(words))
     )
-    return _unit(_through_head(weights, "sentence.head", bags @ embedding_UE))
+    # The first layer is linear, so it may come before the sum: it is applied to whichever there
+    # are fewer of, distinct words or sentences.
+    first = weights["sentence.head.0.weight"].T
+    if len(words) < len(lengths):
+        values = bags @ (embedding_UE @ first)
+    else:
+        values = (bags @ embedding_UE) @ first
+    return _unit(_after_first_layer(weights, "sentence.head", values))
 
 
-def _through_head(weights: Weights, name: str, values: FloatArray) -> FloatArray:
-    values = values @ weights[f"{name}.0.weight"].T + weights[f"{name}.0.bias"]
-    if f"{name}.1.weight" in weights:
+def _after_first_layer(weights: Weights, head: str, values: FloatArray) -> FloatArray:
+    """The rest of a head, in place where it can: bias and, where there is one, another layer."""
+    values += weights[f"{head}.0.bias"]
+    if f"{head}.1.weight" in weights:
         np.maximum(values, 0, out=values)
-        values = values @ weights[f"{name}.1.weight"].T + weights[f"{name}.1.bias"]
+        values = values @ weights[f"{head}.1.weight"].T
+        values += weights[f"{head}.1.bias"]
     return values
 
 
-def _sigmoid(values: FloatArray) -> FloatArray:
+def _sigmoid(values: FloatArray) -> None:
     """1 / (1 + exp(-x)) in place, by tanh, which neither overflows nor warns."""
     values *= 0.5
     np.tanh(values, out=values)
     values += 1
     values *= 0.5
-    return values
 
 
 def _unit(vectors: FloatArray) -> FloatArray:
-    norm = np.linalg.norm(vectors, axis=1, keepdims=True)
+    # A third of the time of np.linalg.norm, which squares into a copy.
+    norm = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     # 1e-12 is torch's guard for a zero vector.
-    vectors /= np.maximum(norm, 1e-12)
+    vectors /= np.maximum(norm, 1e-12)[:, None]
     return vectors

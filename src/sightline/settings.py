@@ -6,7 +6,8 @@ is its recipe; each field says where its value comes from.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+import math
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from sightline.problems import SightlineError
@@ -73,8 +74,10 @@ class Settings:
             if getattr(self, name) < 1:
                 raise SightlineError(f"{name} is {getattr(self, name)}; it must be at least 1.")
         for name in ("margin", "temperature", "learning_rate", "plateau_factor"):
-            if not getattr(self, name) > 0:
+            if not 0 < getattr(self, name) < math.inf:
                 raise SightlineError(f"{name} is {getattr(self, name)}; it must be above 0.")
+        if self.seed < 0:
+            raise SightlineError(f"seed is {self.seed}; it must not be negative.")
         if not 0 <= self.dropout < 1:
             raise SightlineError(f"dropout is {self.dropout}; it must be from 0 to below 1.")
         if isinstance(self.max_links, int) and self.max_links < 1:
@@ -99,10 +102,6 @@ class Settings:
             return cls(**record)
         except SightlineError as error:
             raise SightlineError(f"{where}: {error}") from None
-
-    def with_epochs(self, epochs: int) -> Settings:
-        """The same settings for a longer or shorter run."""
-        return replace(self, epochs=epochs)
 
 
 def _check_type(name: str, value: object, hint: Any) -> None:

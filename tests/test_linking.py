@@ -1,0 +1,74 @@
+"""Policies on literal matrices, and what each promises on any matrix."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from sightline.linking import link
+
+MATRIX = np.array([[0.9, 0.8, 0.1], [0.7, 0.2, -0.3], [-0.1, -0.2, -0.4], [0.6, 0.5, -0.25]])
+
+matrices = hnp.arrays(
+    np.float64,
+    st.tuples(st.integers(1, 6), st.integers(1, 6)),
+    elements=st.floats(-1, 1, allow_subnormal=False),
+)
+
+
+def pairs(links):
+    return [(found.sentence, found.image) for found in links]
+
+
+@pytest.mark.parametrize(
+    ("policy", "max_links", "expected"),
+    [
+        # 0.8 + 0.7 beats 0.9 + 0.5; nothing is left that makes image 2 worth linking
+        ("assignment", "all", [(0, 1), (1, 0)]),
+        ("assignment", 1, [(0, 0)]),
+        ("assignment", "half", [(0, 1), (1, 0)]),
+        ("dense", "all", [(0, 0), (0, 1), (1, 0), (3, 0), (0, 2), (2, 0)]),
+        ("top-k", 1, [(0, 0)]),
+        ("top-k", 2, [(0, 0), (0, 1), (1, 0)]),
+        # the full assignment gives every image a sentence, however bad
+        ("mmc4", "all", [(1, 0), (3, 1), (0, 2)]),
+    ],
+)
+def test_a_literal_matrix(policy, max_links, expected):
+    links = link(MATRIX, policy, max_links)
+    assert sorted(pairs(links)) == sorted(expected)
+    assert [found.score for found in links] == sorted((MATRIX[p] for p in expected), reverse=True)
+
+
+def test_mmc4_sends_images_that_are_left_over_to_their_best_sentence():
+    matrix = np.array([[0.9, 0.8, 0.85], [0.1, 0.3, 0.2]])
+    # the assignment is (0, 0), (1, 1) = 1.2; image 2 is left over
+    assert sorted(pairs(link(matrix, "mmc4"))) == [(0, 0), (0, 2), (1, 1)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(matrix=matrices, max_links=st.sampled_from(["all", "half", 1, 2]))
+def test_an_assignment_uses_no_sentence_or_image_twice_and_keeps_the_cap(matrix, max_links):
+    found = pairs(link(matrix, "assignment", max_links))
+    every = min(matrix.shape)
+    cap = {"all": every, "half": (every + 1) // 2}.get(max_links, max_links)
+    assert len(found) <= cap
+    for side in (0, 1):
+        assert len({pair[side] for pair in found}) == len(found)
+    assert all(matrix[pair] > 0 for pair in found)  # a link never lowers the total
+
+
+@settings(max_examples=60, deadline=None)
+@given(matrix=matrices)
+def test_dense_reaches_everything_and_mmc4_every_image_once(matrix):
+    dense = pairs(link(matrix, "dense"))
+    assert {s for s, _ in dense} == set(range(matrix.shape[0]))
+    assert {v for _, v in dense} == set(range(matrix.shape[1]))
+    assert sorted(v for _, v in pairs(link(matrix, "mmc4"))) == list(range(matrix.shape[1]))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+@pytest.mark.parametrize("policy", ["assignment", "dense", "top-k", "mmc4"])
+def test_nothing_to_link(shape, policy):
+    assert link(np.zeros(shape), policy) == []
