@@ -2,9 +2,9 @@
 
     python examples/make_textbooks.py COLLECTION WORD_VECTORS
 
-COLLECTION is a corpus folder with features/; WORD_VECTORS a GloVe .npz. Kept are sections with
-at most 120 sentences, at least two images and at least one known link, in the collection's
-order, so that the same collection gives the same corpus.
+COLLECTION is a corpus folder with features/; WORD_VECTORS a GloVe .npz. Of each section the
+figures and the sentences of all their captions are kept, in the collection's order, so that the
+same collection gives the same corpus; which caption belongs to which figure is the question.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sightline.sentences import tokenize
 from sightline.word_vectors import read_word_vectors
 
 FOLDER = Path(__file__).parent / "textbooks"
-SENTENCES, IMAGES = 120, 2
+SENTENCES, IMAGES = 2, 2
 #: Words rarer than this in the corpus get no vector: a model would not learn them anyway.
 MINIMUM_COUNT = 3
 KEPT_KEYS = ("title", "source", "commit", "license")
@@ -62,10 +62,18 @@ def main(collection: Path, word_vectors: Path) -> None:
 
 
 def shortened(document: Document) -> Document | None:
-    """The document with the keys that the corpus keeps, or None if it is not kept."""
-    if len(document.sentences) > SENTENCES or len(document.images) < IMAGES or not document.links:
+    """The captions and figures of a section, or None if there are too few to ask about."""
+    captions = [n for n, kind in enumerate(document.extra["kinds"]) if kind == "caption"]
+    place = {sentence: n for n, sentence in enumerate(captions)}
+    links = tuple((place[s], v) for s, v in document.links or () if s in place)
+    if len(captions) < SENTENCES or len(document.images) < IMAGES or not links:
         return None
-    return replace(document, extra={key: document.extra[key] for key in KEPT_KEYS})
+    return replace(
+        document,
+        sentences=tuple(document.sentences[n] for n in captions),
+        links=links,
+        extra={key: document.extra[key] for key in KEPT_KEYS},
+    )
 
 
 if __name__ == "__main__":
