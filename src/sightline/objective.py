@@ -1,0 +1,53 @@
+"""The training objective: from a batch of documents to one loss per document.
+
+Puts the pieces of the core together as the settings choose them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Generator, Tensor
+
+from sightline import document_similarity
+from sightline.batches import Batch
+from sightline.encoders import Encoders
+from sightline.loss import hinge_loss, softmax_loss
+from sightline.settings import Settings
+from sightline.similarity import similarity_matrices
+
+
+def document_similarities(
+    encoders: Encoders,
+    batch: Batch,
+    features: Tensor,
+    settings: Settings,
+    generator: Generator | None = None,
+) -> Tensor:
+    """sim(S_i, V_j) for all pairs of documents of a batch; a generator turns dropout on."""
+    sentence_NE = encoders.sentence(batch.sentences, generator)
+    image_ME = encoders.image(features, generator)
+    sentences_D = torch.from_numpy(batch.sentences_D)
+    images_D = torch.from_numpy(batch.images_D)
+    similarity_DDSV = similarity_matrices(sentence_NE, image_ME, sentences_D, images_D)
+    if settings.similarity == "NoStruct":  # the batch holds one sentence and one image each
+        return similarity_DDSV[:, :, 0, 0]
+    if settings.similarity == "DC":
+        return document_similarity.dense_correspondence(similarity_DDSV, sentences_D, images_D)
+    function = {"TK": document_similarity.top_k, "AP": document_similarity.assignment}
+    return function[settings.similarity](similarity_DDSV, sentences_D, images_D, settings.max_links)
+
+
+def loss_of(document_similarity_DD: Tensor, settings: Settings) -> Tensor:
+    """The loss of each document of a batch."""
+    if settings.loss == "softmax":
+        return softmax_loss(document_similarity_DD, settings.temperature)
+    return hinge_loss(document_similarity_DD, settings.margin, settings.negatives)
+
+
+def constant_loss(settings: Settings) -> float:
+    """The loss of a model that finds all document pairs equally similar."""
+    if settings.loss == "softmax":
+        return 2 * math.log(settings.negative_documents + 1)
+    return 2 * settings.margin
