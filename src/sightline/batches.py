@@ -17,6 +17,7 @@ from sightline.corpus import Corpus
 from sightline.documents import Document
 from sightline.features import FeatureStore, features_beside
 from sightline.problems import Problems, SightlineError
+from sightline.progress import Progress
 from sightline.sentences import tokenize
 from sightline.vocabulary import Vocabulary
 
@@ -152,17 +153,19 @@ def pack_documents(
     sentence_counts: list[int] = []
     image_rows: list[IntArray] = []
     cut = 0
-    for document, rows in with_features(documents, store, problems, where):
-        ids.append(document.id)
-        links.append(document.links)
-        sentence_counts.append(len(document.sentences))
-        image_rows.append(rows)
-        for sentence in document.sentences:
-            tokens = tokenize(sentence)
-            cut += len(tokens) > token_limit
-            encoded = vocabulary.encode(tokens, token_limit)
-            token_ids += encoded
-            lengths.append(len(encoded))
+    with Progress("packing documents", None, "documents") as progress:
+        for document, rows in with_features(documents, store, problems, where):
+            progress.advance()
+            ids.append(document.id)
+            links.append(document.links)
+            sentence_counts.append(len(document.sentences))
+            image_rows.append(rows)
+            for sentence in document.sentences:
+                tokens = tokenize(sentence)
+                cut += len(tokens) > token_limit
+                encoded = vocabulary.encode(tokens, token_limit)
+                token_ids += encoded
+                lengths.append(len(encoded))
     return PackedDocuments(
         ids,
         links,

@@ -115,10 +115,12 @@ def prepare(
 def _splits(corpus: Corpus, say: Say) -> tuple[list[Document], list[Document]]:
     """Training and validation documents; without a validation split some are held out."""
     by_split: dict[str, list[Document]] = {"train": [], "val": [], "": []}
-    for document in corpus.documents(None):
-        split = split_name(document.split) or ""
-        if split in by_split:
-            by_split[split].append(document)
+    with Progress(f"reading {corpus.path}", None, "documents") as progress:
+        for document in corpus.documents(None):
+            split = split_name(document.split) or ""
+            if split in by_split:
+                by_split[split].append(document)
+            progress.advance()
     training = by_split["train"] or by_split[""]
     if by_split["val"]:
         return training, by_split["val"]
@@ -393,4 +395,3 @@ def _epoch_of(line: bytes) -> int:
     except orjson.JSONDecodeError:  # a line that a kill cut short
         return 1 << 60
     return int(epoch)
-

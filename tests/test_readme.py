@@ -1,0 +1,69 @@
+"""Every command and code block of the README runs, on the bundled corpus."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from test_cli import sightline
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+#: Options that make the README's training runs short; the last of an option's values counts.
+SHORT = ["--epochs", "1", "--dimension", "8", "--hidden", "8", "--negative-documents", "5"]
+
+
+def blocks(language):
+    fences = re.findall(r"^```(\w*)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    return [block for name, block in fences if name == language]
+
+
+def commands():
+    for block in blocks(""):
+        for line in block.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words and words[0] == "sightline":
+                yield words[1:]
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory, textbooks):
+    folder = tmp_path_factory.mktemp("readme")
+    return {
+        "CORPUS": textbooks,
+        "MODEL": folder / "model",
+        "glove.txt.gz": textbooks / "word_vectors.npz",
+        "links.jsonl": folder / "links.jsonl",
+    }
+
+
+def test_commands(names):
+    seen = []
+    for number, command in enumerate(commands()):
+        arguments = [names.get(word, word) for word in command]
+        if command[0] == "train":
+            # Each training command into a folder of its own; the first is the one used after.
+            target = names["MODEL"] if number == 0 else names["MODEL"].with_name(f"m{number}")
+            arguments[arguments.index("-o") + 1] = target
+            arguments += SHORT
+        sightline(*arguments)
+        seen.append(command[0])
+    assert seen == ["train", "evaluate", "link", "train"]
+    assert names["links.jsonl"].read_bytes().count(b"\n") == 1115
+
+
+def test_python(names, capsys):
+    (code,) = blocks("python")
+    for name in ("CORPUS", "MODEL"):
+        code = code.replace(f'"{name}"', repr(str(names[name])))
+    exec(code, {})  # the README's own lines
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) > 100
+    assert "'auc'" in printed[-1]
+
+
+def test_the_file_tree_names_every_module():
+    tree = next(block for block in blocks("") if block.startswith("src/sightline/"))
+    source = Path(__file__).parents[1] / "src" / "sightline"
+    modules = {file.name for file in source.glob("*.py")} - {"__init__.py", "__main__.py"}
+    assert len(modules) > 20
+    assert not {module for module in modules if module not in tree}
