@@ -369,9 +369,16 @@ def test_a_reduced_decode_equals_a_whole_one_resized(size, kind):
 
 def test_a_reduced_decode_uses_the_interpolation(photo):
     data = saved(photo, "PNG")
-    for name in ("bilinear", "bicubic"):
+    for name in ("bilinear", "bicubic", "lanczos"):
         filter_ = Image.Resampling[name.upper()]
         assert np.array_equal(ok(data, 20, interpolation=name), photo.resize((30, 20), filter_))
+
+
+def test_an_unknown_interpolation_is_the_callers_mistake(photo):
+    with pytest.raises(ValueError, match="'cubic'; it must be one of bilinear, bicubic, lanczos"):
+        decode(saved(photo, "PNG"), 20, interpolation="cubic")
+    with pytest.raises(ValueError, match="'cubic'; it must be one of bilinear, bicubic, lanczos"):
+        resize_and_crop(np.asarray(photo), 20, 20, "cubic")
 
 
 def test_a_smaller_image_comes_back_as_it_is(photo):
@@ -398,7 +405,7 @@ def test_large_images_are_converted_in_strips():
 @pytest.mark.parametrize(
     "size", [(640, 480), (480, 641), (333, 500), (100, 80), (256, 256), (257, 2000)]
 )
-@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos"])
 def test_resize_and_crop_equals_resizing_whole(size, interpolation):
     image = detailed(*size)
     shorter = min(size)

@@ -20,9 +20,8 @@ def blocks(language):
 def commands():
     for block in blocks(""):
         for line in block.replace("\\\n", " ").splitlines():
-            words = shlex.split(line, comments=True)
-            if words and words[0] == "sightline":
-                yield words[1:]
+            if line.startswith("sightline "):
+                yield shlex.split(line, comments=True)[1:]
 
 
 @pytest.fixture(scope="module")

@@ -49,8 +49,9 @@ class BackboneError(SightlineError):
 class Preprocessing:
     """From pixels to a network's input: resize, crop the middle, scale the numbers."""
 
-    #: The shorter side is resized to so many pixels, and so many of the middle are used.
-    shorter_side: int
+    #: The shorter side is resized to so many pixels, and so many of the middle are used. None: the
+    #: whole image is squeezed into the square, whatever its shape, as SigLIP does.
+    shorter_side: int | None
     crop: int
     interpolation: Literal["bilinear", "bicubic", "lanczos"]
     #: A value x from 0 to 255 becomes (x - mean) / scale, by channel.
@@ -81,11 +82,11 @@ class Preprocessing:
         shorter = min(height, width)
         left, right = self._window(width, shorter)
         top, bottom = self._window(height, shorter)
-        if shorter == self.shorter_side:
+        if right - left == bottom - top == self.crop:
             return pixels[int(top) : int(bottom), int(left) : int(right)]
         # Only the crop is computed, so that a banner of 1 x 50,000 pixels costs no more than a
         # square; the rows that it takes reach to 3 resized pixels (Lanczos) beyond it.
-        reach = math.ceil(3 * max(1, shorter / self.shorter_side)) + 1
+        reach = math.ceil(3 * max(1, (bottom - top) / self.crop)) + 1
         first, last = max(0, int(top) - reach), min(height, int(bottom) + reach)
         image = Image.fromarray(pixels[first:last])
         # One pass at a time: where Pillow does both, their order and with it the last bits
@@ -97,6 +98,8 @@ class Preprocessing:
 
     def _window(self, size: int, shorter: int) -> tuple[float, float]:
         """Where the crop begins and ends on a side of the original image."""
+        if self.shorter_side is None:
+            return 0, size
         resized = round(size * self.shorter_side / shorter)
         start = (resized - self.crop) // 2
         return start * size / resized, (start + self.crop) * size / resized

@@ -148,9 +148,8 @@ class DecodePool:
                 except _NonsenseError:
                     self._bury(worker)
                 worker = None
-                if code in _TIME_IS_UP:
-                    reason = f"Decoding takes longer than {self.limits.seconds:g} s of CPU time."
-                    return Decoded(None, Status.timeout, reason)
+                if code is not None and code in _TIME_IS_UP:
+                    return _timed_out(code, self.limits)
                 # Otherwise once more: the image need not be what the worker died of.
             return _crashed(code)
         finally:
@@ -246,6 +245,13 @@ class _Worker:
         return code
 
 
+def _timed_out(code: int, limits: Limits) -> Decoded:
+    most = f"{limits.seconds:g} s of CPU time"
+    if sys.platform != "win32" and code == -signal.SIGALRM:
+        most = f"{limits.seconds * _WALL_SECONDS_PER_CPU_SECOND:g} s"
+    return Decoded(None, Status.timeout, f"Decoding takes longer than {most}.")
+
+
 def _crashed(code: int | None) -> Decoded:
     """Say how a worker died, by its exit code; None if it had to be killed for its answer."""
     if code is None:
@@ -260,7 +266,7 @@ def _crashed(code: int | None) -> Decoded:
 
 def _path_bytes(path: Path) -> bytes:
     """Encode any path, even one that no file can have, as a worker in another folder sees it."""
-    return str(path.absolute()).encode("utf-8", "surrogatepass")
+    return str(Path(path).absolute()).encode("utf-8", "surrogatepass")
 
 
 def _cpus() -> int:
@@ -299,8 +305,10 @@ def _confine(limits: Limits) -> None:
     if sys.platform != "win32":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        # Where less is allowed already, or the system knows no such limit (macOS), leave it.
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
 
 
 def _set_alarms(seconds: float) -> None:

@@ -1,7 +1,7 @@
 """What the first bytes of an image file say, read without a decoder and without trust.
 
 Pillow's own opening of a file already unpacks text, allots memory and follows chains; these few
-functions find out beforehand whether it may.
+functions find out beforehand whether it may, or get round it.
 """
 
 from __future__ import annotations
