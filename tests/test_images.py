@@ -359,7 +359,7 @@ def test_a_reduced_decode_equals_a_whole_one_resized(size, kind):
     whole = ok(data).astype(np.uint8)
     shorter = min(size)
     expected = Image.fromarray(whole).resize(
-        (256 * size[0] // shorter, 256 * size[1] // shorter), Image.Resampling.BICUBIC
+        (round(256 * size[0] / shorter), round(256 * size[1] / shorter)), Image.Resampling.BICUBIC
     )
     reduced = ok(data, 256)
     assert error(reduced, expected) < 1
@@ -410,10 +410,10 @@ def test_resize_and_crop_equals_resizing_whole(size, interpolation):
     image = detailed(*size)
     shorter = min(size)
     whole = image.resize(
-        (256 * size[0] // shorter, 256 * size[1] // shorter),
+        (round(256 * size[0] / shorter), round(256 * size[1] / shorter)),
         Image.Resampling[interpolation.upper()],
     )
-    left, top = round((whole.width - 224) / 2), round((whole.height - 224) / 2)
+    left, top = (whole.width - 224) // 2, (whole.height - 224) // 2
     expected = np.asarray(whole)[top : top + 224, left : left + 224]
     square = resize_and_crop(np.asarray(image), 256, 224, interpolation)
     assert square.shape == (224, 224, 3)

@@ -20,16 +20,17 @@ ORDER = [
     "sentences", "vocabulary", "word_vectors",
     "image_headers", "image_colours", "images", "decode_pool", "near_duplicates",
     "onnx_files", "efficientnet_lite", "backbones", "densenet", "nasnet", "torch_backbones",
-    "features", "batches",
+    "clip_backbones", "backbone_names",
+    "features", "image_features", "feature_journal", "extraction", "batches",
     "assignment", "gru", "similarity", "document_similarity", "loss", "encoders", "objective",
-    "numpy_encoders", "linking", "model", "link_records", "evaluation", "baselines",
+    "numpy_encoders", "linking", "model", "clip_model", "link_records", "evaluation", "baselines",
     "checkpoints", "training",
     "cli", "__main__",
 ]  # fmt: skip
 
 #: The only modules that may import torch: everything else works without the extra.
 TORCH = {
-    "densenet", "nasnet", "torch_backbones",
+    "densenet", "nasnet", "torch_backbones", "clip_backbones", "clip_model",
     "gru", "similarity", "document_similarity", "loss", "encoders", "objective",
     "checkpoints", "training",
 }  # fmt: skip

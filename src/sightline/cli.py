@@ -8,6 +8,7 @@ answers at once.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -256,7 +257,7 @@ def evaluate(
 @app.command()
 def link(
     inputs: Annotated[list[Path], typer.Argument(help="Corpora.", metavar="INPUT...")],
-    model: Annotated[str, typer.Option(help="A model folder.")],
+    model: Annotated[str, typer.Option(help="A model folder, or a CLIP or SigLIP folder.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="JSONL file.")] = None,
     policy: Annotated[
         PolicyName, typer.Option(help="How links are chosen.")
@@ -268,29 +269,67 @@ def link(
     strict: StrictOption = False,
 ) -> None:
     """Link the documents of a corpus: one JSON record per document."""
-    from sightline.batches import open_features
     from sightline.corpus import read
-    from sightline.link_records import link_records
-    from sightline.model import LinkModel
+    from sightline.link_records import link_records, open_images, open_model
 
-    loaded = LinkModel.from_pretrained(model)
+    loaded = open_model(model)
     cap = _max_links(max_links)
     problems = Problems(strict=strict, report=_report)
-    count = 0
+    seen: Counter[str] = Counter()
 
     def records() -> Iterator[dict[str, Any]]:
-        nonlocal count
         for path in inputs:
             corpus = read(path, split=split, problems=problems, allow_empty=True)
-            store = open_features(corpus, features)
-            for record in link_records(loaded, corpus, store, policy.value, cap, matrix):
-                count += 1
+            images = open_images(loaded, corpus, features, _say)
+            for record in link_records(loaded, corpus, images, policy.value, cap, matrix):
+                seen["documents"] += 1
+                seen.update(image["status"] for image in record["images"])
                 yield record
 
     _write_lines(output, records())
     _say_problems(problems)
-    if not count:
+    if not seen["documents"]:
         raise SightlineError("No document could be linked.")
+    if seen.total() > seen["documents"] and not seen["ok"]:
+        raise SightlineError("No image could be used; the records say why.")
+
+
+@app.command()
+def features(
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(help="Corpora, folders of images or images.", metavar="CORPUS..."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Feature store to write, or to add to.")
+    ],
+    backbone: Annotated[str, typer.Option(help="Pretrained image network.")] = "efficientnet-lite0",
+    weights: Annotated[
+        Path | None, typer.Option(help="Weights of the backbone, if not the known ones.")
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=0, help="Decoding processes, one per core if not given; 0: none."),
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Images computed at a time.")] = 8,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Compute the features of a corpus's images; run again, it adds only what is missing."""
+    from sightline.backbone_names import open_backbone
+    from sightline.extraction import STATUSES, extract_features
+
+    problems = Problems(strict=strict, report=_report)
+    network = open_backbone(backbone, weights, threads=1)
+    summary = extract_features(
+        inputs, output, network, workers=workers, batch=batch, problems=problems
+    )
+    _say_problems(problems)
+    _say(f"{summary}; store in {output}")
+    if json:
+        _print_json(summary.to_record())
+    if not summary.usable:
+        raise SightlineError(f"No image could be used; {output / STATUSES} says why.")
 
 
 # ---- shared by the commands

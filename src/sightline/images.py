@@ -292,9 +292,9 @@ def _upright(pixels: Pixels, orientation: int) -> Pixels:
 
 
 def _resized_size(width: float, height: float, shorter_side: int) -> tuple[int, int]:
-    """Round as torchvision's Resize does."""
+    """Round to the nearest, as the preprocessing of the backbones does."""
     shorter = min(width, height)
-    return int(shorter_side * width / shorter), int(shorter_side * height / shorter)
+    return round(width * shorter_side / shorter), round(height * shorter_side / shorter)
 
 
 def _resampling(interpolation: Interpolation) -> Image.Resampling:
@@ -309,15 +309,15 @@ def resize_and_crop(
 ) -> Pixels:
     """Resize to a shorter side, with antialiasing, and cut a square of `crop` from the centre.
 
-    The sizes are rounded as torchvision's Resize and CenterCrop do. Only the square is computed:
-    whole, a strip of 1 x 50,000 pixels resized to 256 would fill 10 GB.
+    Only the square is computed: whole, a strip of 1 x 50,000 pixels resized to 256 would fill
+    10 GB.
     """
     if not 0 < crop <= shorter_side:
         raise ValueError(f"crop is {crop}; it must be between 1 and shorter_side, {shorter_side}")
     resampling = _resampling(interpolation)
     height, width = pixels.shape[:2]
     new_width, new_height = _resized_size(width, height, shorter_side)
-    left, top = round((new_width - crop) / 2), round((new_height - crop) / 2)
+    left, top = (new_width - crop) // 2, (new_height - crop) // 2
     if (new_width, new_height) == (width, height):
         return np.ascontiguousarray(pixels[top : top + crop, left : left + crop])
     across, down = width / new_width, height / new_height

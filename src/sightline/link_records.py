@@ -2,24 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sightline.backbones import Backbone, load_backbone
+from sightline.batches import open_features
+from sightline.clip_backbones import is_clip_folder
+from sightline.clip_model import ClipModel
+from sightline.corpus import Corpus
 from sightline.documents import Document
-from sightline.features import FeatureStore
+from sightline.efficientnet_lite import VARIANTS
+from sightline.features import FeatureStore, features_beside
+from sightline.image_features import ImageFiles, ImageSource, StoredImages, groups
 from sightline.linking import MaxLinks, Policy, link
 from sightline.model import LinkModel
+from sightline.problems import SightlineError
 
 #: Encoded together; bounds memory whatever the length of the corpus.
 _DOCUMENTS_AT_ONCE = 256
 
 
+def open_model(name_or_folder: str | Path) -> LinkModel | ClipModel:
+    """A trained model, or a CLIP or SigLIP folder, which links without training."""
+    if is_clip_folder(name_or_folder):
+        return ClipModel.from_pretrained(name_or_folder)
+    return LinkModel.from_pretrained(name_or_folder)
+
+
+def open_images(
+    model: LinkModel | ClipModel,
+    corpus: Corpus,
+    features: Path | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> ImageSource:
+    """The feature store in `features`, else the corpus's own, else its image files.
+
+    A store that the model cannot use is refused, except that CLIP, which needs no training on a
+    corpus's features, turns from the corpus's own to the image files and says so.
+    """
+    folder = features or features_beside(corpus.root)
+    if folder is not None:
+        store = FeatureStore.open(folder)
+        try:
+            model.check_features(store)
+            return StoredImages(store)
+        except SightlineError as refusal:
+            if features is not None or isinstance(model, LinkModel):
+                raise
+            say(f"{refusal} The image files are read instead.")
+    if isinstance(model, ClipModel):
+        return ImageFiles(model.image_backbone)
+    if model.backbone in VARIANTS:
+        say(
+            f"{corpus.path}: no image features beside it, and none named with --features; the "
+            f"image files are read with {model.backbone}."
+        )
+        return ImageFiles(_loaded(model.backbone))
+    # Weights that do not come with the package: there is nothing to read the files with.
+    return StoredImages(open_features(corpus))
+
+
+@lru_cache(maxsize=1)
+def _loaded(backbone: str) -> Backbone:
+    return load_backbone(backbone)
+
+
 def link_records(
-    model: LinkModel,
+    model: LinkModel | ClipModel,
     documents: Iterable[Document],
-    store: FeatureStore,
+    images: ImageSource,
     policy: Policy = "assignment",
     max_links: MaxLinks = "all",
     matrix: bool = False,
@@ -28,19 +83,18 @@ def link_records(
 
     `matrix` adds the similarity matrix, with null in the columns of images that have no features.
     """
-    model.check_features(store)
-    for group in _groups(documents, _DOCUMENTS_AT_ONCE):
-        statuses = [_statuses(document, store) for document in group]
+    for group in groups(documents, _DOCUMENTS_AT_ONCE):
+        statuses, features = images.read(group)
         readable = [
-            [place for place, status in enumerate(images) if status["status"] == "ok"]
-            for images in statuses
+            [place for place, status in enumerate(of_document) if status["status"] == "ok"]
+            for of_document in statuses
         ]
         seen = [
             Document(document.id, document.sentences, tuple(document.images[v] for v in places))
             for document, places in zip(group, readable, strict=True)
         ]
-        matrices = model.similarity_matrices(seen, store)
-        for document, images, places, similarity_SV in zip(
+        matrices = model.similarity_matrices(seen, features)
+        for document, of_document, places, similarity_SV in zip(
             group, statuses, readable, matrices, strict=True
         ):
             record: dict[str, Any] = {
@@ -54,37 +108,11 @@ def link_records(
                     }
                     for found in link(similarity_SV, policy, max_links)
                 ],
-                "images": images,
+                "images": of_document,
                 "sentences": list(document.sentences),
             }
             if matrix:
-                whole = np.full((len(document.sentences), len(images)), np.nan)
+                whole = np.full((len(document.sentences), len(of_document)), np.nan)
                 whole[:, places] = similarity_SV
                 record["matrix"] = whole.tolist()
             yield record
-
-
-def _statuses(document: Document, store: FeatureStore) -> list[dict[str, str | None]]:
-    """Whether each image can be used, and why not."""
-    rows = store.rows(document.images)
-    unusable = set(store.non_finite(rows[rows >= 0]).tolist())
-    statuses: list[dict[str, str | None]] = []
-    for image, row in zip(document.images, rows.tolist(), strict=True):
-        status, reason = "ok", None
-        if row < 0:
-            status, reason = "missing", f"no row in the features {store.folder}"
-        elif row in unusable:
-            status, reason = "undecodable", f"NaN or infinity in the features {store.folder}"
-        statuses.append({"id": image, "status": status, "reason": reason})
-    return statuses
-
-
-def _groups(documents: Iterable[Document], size: int) -> Iterator[list[Document]]:
-    group: list[Document] = []
-    for document in documents:
-        group.append(document)
-        if len(group) == size:
-            yield group
-            group = []
-    if group:
-        yield group
