@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from test_cli import sightline
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
@@ -27,9 +28,13 @@ def commands():
 @pytest.fixture(scope="module")
 def names(tmp_path_factory, textbooks):
     folder = tmp_path_factory.mktemp("readme")
+    (folder / "images").mkdir()
+    Image.new("RGB", (300, 200), "teal").save(folder / "images" / "a.jpg")
     return {
         "CORPUS": textbooks,
         "MODEL": folder / "model",
+        "IMAGES": folder / "images",
+        "FEATURES": folder / "features",
         "glove.txt.gz": textbooks / "word_vectors.npz",
         "links.jsonl": folder / "links.jsonl",
     }
@@ -41,12 +46,13 @@ def test_commands(names):
         arguments = [names.get(word, word) for word in command]
         if command[0] == "train":
             # Each training command into a folder of its own; the first is the one used after.
-            target = names["MODEL"] if number == 0 else names["MODEL"].with_name(f"m{number}")
+            target = names["MODEL"]
+            target = target.with_name(f"m{number}") if target.exists() else target
             arguments[arguments.index("-o") + 1] = target
             arguments += SHORT
         sightline(*arguments)
         seen.append(command[0])
-    assert seen == ["train", "evaluate", "link", "train"]
+    assert seen == ["features", "train", "evaluate", "link", "train"]
     assert names["links.jsonl"].read_bytes().count(b"\n") == 1115
 
 
