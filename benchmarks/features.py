@@ -9,7 +9,8 @@ because the start weighs less the more images there are. The bare network gets t
 preprocessed, in batches of 8, in one thread or with a batch per core as ours has them. Plain torch
 is Pillow and the network of its PyPI package, one image at a time; torch batched prepares images
 the same way and computes 8 at a time, channels last. Both use one thread, with which torch needs
-the least CPU time by far. Ratios are medians of the ratios within each round.
+the least CPU time by far. Each turn is compared with the turns of the bare network before and after
+it, because what else a machine does changes how much a CPU-second is worth; ratios are medians.
 """
 
 from __future__ import annotations
@@ -119,26 +120,50 @@ def main() -> None:
             PLAIN: plain,
         }
         seconds: dict[str, list[float]] = {name: [] for name in ways}
+        # The same, in units of what the bare network takes at that time.
+        relative: dict[str, list[float]] = {name: [] for name in ways}
         features = {}
         for _ in range(options.rounds):
+            before = timed(ways[BARE])[0]
             for name, way in ways.items():
-                start = cpu_seconds()
-                features[name] = way()
-                seconds[name].append(cpu_seconds() - start)
-    report(len(files), {name: np.array(taken) for name, taken in seconds.items()}, features)
+                taken, features[name] = timed(way)
+                after = timed(ways[BARE])[0]
+                seconds[name].append(taken)
+                relative[name].append(2 * taken / (before + after))
+                before = after
+    report(
+        len(files),
+        *(
+            {name: float(np.median(values)) for name, values in found.items()}
+            for found in (seconds, relative)
+        ),
+        features,
+    )
 
 
-def report(count: int, seconds: dict[str, np.ndarray], features: dict[str, np.ndarray]) -> None:
+def timed(way: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
+    """CPU-seconds and features of one turn."""
+    start = cpu_seconds()
+    features = way()
+    return cpu_seconds() - start, features
+
+
+def report(
+    count: int,
+    seconds: dict[str, float],
+    relative: dict[str, float],
+    features: dict[str, np.ndarray],
+) -> None:
     """Print images per CPU-second; the difference is the largest from plain torch's features."""
     for ours in (OURS, IN_PROCESS):
-        seconds[f"{ours}, less its start"] = seconds[ours] - seconds.pop(f"{ours}, one image")
-    print(f"{count} images, CPU time, medians of {len(seconds[BARE])} rounds")
+        for times in (seconds, relative):
+            times[f"{ours}, less its start"] = times[ours] - times.pop(f"{ours}, one image")
+    print(f"{count} images, CPU time, medians")
     print("| way | images per CPU-second | of the bare network | of plain torch | difference |")
     print("|---|---:|---:|---:|---:|")
-    for name, taken in sorted(seconds.items(), key=lambda item: np.median(item[1])):
-        cells = [name, f"{count / np.median(taken):.1f}"]
-        cells.append(f"{np.median(seconds[BARE] / taken):.0%}")
-        cells.append(f"{np.median(seconds[PLAIN] / taken):.1f}x")
+    for name, share in sorted(relative.items(), key=lambda item: item[1]):
+        cells = [name, f"{count / seconds[name]:.1f}"]
+        cells += [f"{relative[BARE] / share:.0%}", f"{relative[PLAIN] / share:.1f}x"]
         found = features.get(name)
         cells.append("" if found is None else f"{np.abs(found - features[PLAIN]).max():.1e}")
         print(f"| {' | '.join(cells)} |")

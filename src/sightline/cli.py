@@ -308,8 +308,7 @@ def features(
         Path | None, typer.Option(help="Weights of the backbone, if not the known ones.")
     ] = None,
     workers: Annotated[
-        int | None,
-        typer.Option(min=0, help="Decoding processes, one per core if not given; 0: none."),
+        int | None, typer.Option(min=0, help="Decoding processes; 0: threads, not isolated.")
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Images computed at a time.")] = 8,
     strict: StrictOption = False,
@@ -327,7 +326,7 @@ def features(
     _say_problems(problems)
     _say(f"{summary}; store in {output}")
     if json:
-        _print_json(summary.to_record())
+        _print_json(summary)
     if not summary.usable:
         raise SightlineError(f"No image could be used; {output / STATUSES} says why.")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -72,7 +72,7 @@ class FeatureJournal:
             self._journal = (self.folder / _JOURNAL).open("a+b")
             try:
                 _lock(self._journal, self.folder)
-                self._partial = (self.folder / f"{name}.npy.partial").open("a+b")
+                self._partial = (self.folder / f"{name}.npy.partial").open("a+b", buffering=0)
             except BaseException:
                 self._journal.close()
                 raise
@@ -108,8 +108,11 @@ class FeatureJournal:
                 f"{self.backbone.name} gives NaN, infinity or a number too large for float16 for "
                 f"the image whose sha256 is {contents[bad[0]]}; are its weights damaged?"
             )
+        data = np.ascontiguousarray(vectors).data.cast("B")
         with _writing(self.folder):
-            self._partial.write(np.ascontiguousarray(vectors).data)
+            # Nothing is buffered, so that the rows before a full disk are whole and can be kept.
+            while data:
+                data = data[self._partial.write(data) :]
         for content in contents:
             self.rows[content] = len(self.rows)
             self._lines.append(orjson.dumps({"sha256": content}))
@@ -127,9 +130,10 @@ class FeatureJournal:
         with _writing(self.folder):
             if self._lines:
                 _sync(self._partial)
-                self._journal.write(b"\n".join([*self._lines, b""]))
+                # Forgotten before they are written: what failed halfway must not be written twice.
+                lines, self._lines = self._lines, []
+                self._journal.write(b"\n".join([*lines, b""]))
                 _sync(self._journal)
-                self._lines.clear()
         self._committed = time.monotonic()
 
     def finish(self, id2row: Mapping[str, int]) -> None:
@@ -146,8 +150,8 @@ class FeatureJournal:
             write_atomically(self.folder / _CONTENTS, contents)
             with atomic_writer(self._matrix_path) as file:
                 _write_header(file, shape)
-                for rows in self._all_rows():
-                    file.write(rows.data)
+                for data in self._all_rows():
+                    file.write(data)
             _write_json(self.folder / "manifest.json", manifest)
         if shape[0] and id2row != self.id2row:
             _write_json(self.folder / "id2row.json", dict(id2row))
@@ -161,19 +165,19 @@ class FeatureJournal:
     def _matrix_path(self) -> Path:
         return self.folder / f"{self.backbone.name}.npy"
 
-    def _all_rows(self) -> Iterator[Rows]:
+    def _all_rows(self) -> Iterator[bytes]:
         if self._stored:
             old = np.load(self._matrix_path, mmap_mode="r")
             for start in range(0, self._stored, _COPIED_ROWS):
-                yield np.ascontiguousarray(old[start : min(start + _COPIED_ROWS, self._stored)])
-        row_bytes = 2 * self.backbone.dimension
+                yield old[start : min(start + _COPIED_ROWS, self._stored)].tobytes()
         self._partial.seek(0)
-        while data := self._partial.read(row_bytes * _COPIED_ROWS):
-            yield np.frombuffer(data, np.float16)
+        while data := self._partial.read(_COPIED_ROWS * 2 * self.backbone.dimension):
+            yield data
 
     def _close(self) -> None:
         for file in (self._partial, self._journal):
-            file.close()
+            with suppress(OSError):  # a full disk: what is not committed is not needed
+                file.close()
 
     # ---- what an earlier run left
 
@@ -195,6 +199,9 @@ class FeatureJournal:
             raise self._damaged(f"{error} in it") from None
         with _writing(self.folder):
             self._journal.truncate(whole)
+            # Files that the run was writing when it was killed; a matrix may have gigabytes.
+            for left_over in self.folder.glob(".sightline-*.tmp"):
+                left_over.unlink()
 
     def _damaged(self, what: str) -> FeatureError:
         return FeatureError(
