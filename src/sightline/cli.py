@@ -145,6 +145,22 @@ def train(
     word_vectors: Annotated[
         Path | None, typer.Option(help="word2vec or GloVe file (.bin, .txt, .gz, .npz).")
     ] = None,
+    finetune_images: Annotated[
+        bool, typer.Option("--finetune-images", help="Tune the backbone too, on the image files.")
+    ] = False,
+    image_learning_rate: Annotated[float, typer.Option(help="Of the tuned backbone.")] = 0.00001,
+    finetune_cut: Annotated[
+        int, typer.Option(help="Sentences and images a document is cut to where it is tuned.")
+    ] = 10,
+    backbone: Annotated[
+        str, typer.Option(help="To tune; densenet169 and nasnet-mobile need --backbone-weights.")
+    ] = "efficientnet-lite0",
+    backbone_weights: Annotated[
+        Path | None, typer.Option(help="Weight file of the backbone to tune.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that decode images; one per core.")
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue a run that was cut off.")
     ] = False,
@@ -153,6 +169,7 @@ def train(
 ) -> None:
     """Train a model on a corpus; the defaults are the paper's recipe."""
     with _extra("Training", "train"):
+        from sightline.trainable_backbones import load_trainable_backbone
         from sightline.training import train as run_training
     from sightline.batches import open_features
     from sightline.corpus import read
@@ -175,16 +192,23 @@ def train(
         dropout=dropout,
         token_limit=token_limit,
         minimum_count=minimum_count,
+        finetune_images=finetune_images,
+        image_learning_rate=image_learning_rate,
+        finetune_cut=finetune_cut,
         seed=seed,
     )
+    if finetune_images and features is not None:
+        raise typer.BadParameter("--finetune-images reads image files; leave --features out")
     problems = Problems(strict=strict, report=_report)
     documents = read(corpus, problems=problems)
     best = run_training(
         documents,
         output,
         settings,
-        open_features(documents, features),
+        None if finetune_images else open_features(documents, features),
         word_vectors,
+        backbone=load_trainable_backbone(backbone, backbone_weights) if finetune_images else None,
+        workers=workers,
         resume=resume,
         problems=problems,
         say=_say,
@@ -216,7 +240,6 @@ def evaluate(
 ) -> None:
     """Score a model against the true links: AUC and precision, means over documents."""
     from sightline import baselines, evaluation
-    from sightline.batches import open_features
     from sightline.corpus import read
 
     cutoffs = cutoff or evaluation.CUTOFFS
@@ -232,7 +255,7 @@ def evaluate(
         from sightline.model import LinkModel
 
         loaded = LinkModel.from_pretrained(model)
-        store = open_features(opened, features)
+        store = evaluation.corpus_features(loaded, opened, split, features)
         scores, skipped = evaluation.score_corpus(loaded, opened, split, store, cutoffs)
     if documents is not None:
         _write_lines(documents, (score.to_record() for score in scores))
@@ -282,7 +305,8 @@ def link(
         nonlocal count
         for path in inputs:
             corpus = read(path, split=split, problems=problems, allow_empty=True)
-            store = open_features(corpus, features)
+            own = loaded.tuned is not None and features is None
+            store = None if own else open_features(corpus, features)
             for record in link_records(loaded, corpus, store, policy.value, cap, matrix):
                 count += 1
                 yield record
