@@ -60,7 +60,7 @@ class Settings:
     image_learning_rate: float = 0.00001
     #: In training, documents with more sentences or images are randomly cut to so many.
     finetune_cut: int = 10
-    #: Images that go through the backbone at a time; bounds the memory, and changes nothing else.
+    #: Images that go through the backbone at a time; bounds the memory, and changes rounding only.
     finetune_images_at_once: int = 8
 
     # --- the optimiser
