@@ -393,3 +393,29 @@ def test_a_run_on_other_images_does_not_resume(corpus_folder, trained, tmp_path)
     (folder / "documents.jsonl").write_text(text)
     with pytest.raises(SightlineError, match="other settings or another corpus"):
         run(folder, tmp_path / "m", epochs=4, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--finetune-images", "--features", "x"], "leave --features out"),
+        (["--backbone-weights", "x"], "for --finetune-images only"),
+    ],
+)
+def test_options_that_do_not_go_together(corpus_folder, tmp_path, options, words):
+    from typer.testing import CliRunner
+
+    from sightline.cli import app
+
+    arguments = ["train", str(corpus_folder), "-o", str(tmp_path / "m"), *options]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.replace("│", " ").split())
+
+
+def test_a_model_tuned_from_an_unknown_network_is_refused(trained, tmp_path):
+    model = replace(LinkModel.from_pretrained(trained), backbone="resnet")
+    model.save_pretrained(tmp_path / "m")
+    loaded = LinkModel.from_pretrained(tmp_path / "m")
+    with pytest.raises(SightlineError, match="no backbone 'resnet'"):
+        _ = loaded.image_backbone

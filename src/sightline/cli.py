@@ -199,6 +199,8 @@ def train(
     )
     if finetune_images and features is not None:
         raise typer.BadParameter("--finetune-images reads image files; leave --features out")
+    if backbone_weights is not None and not finetune_images:
+        raise typer.BadParameter("--backbone-weights are for --finetune-images only")
     problems = Problems(strict=strict, report=_report)
     documents = read(corpus, problems=problems)
     best = run_training(

@@ -202,7 +202,7 @@ class LinkModel:
             metadata |= {"backbone_file": self.tuned.file, "backbone_sha256": self.tuned.sha256}
             write_atomically(folder / self.tuned.file, self.tuned.data)
         write_atomically(folder / "model.safetensors", weights_bytes(self.weights, metadata))
-        for file in folder.glob("backbone-*"):
+        for file in folder.glob("backbone-????????????.*"):
             if self.tuned is not None and file.name != self.tuned.file:
                 file.unlink()
 

@@ -76,19 +76,24 @@ class TorchNetwork:
 
 def load_torch_backbone(name: str, weights: Path) -> Backbone:
     """DenseNet-169 or NASNet-A mobile with the weights of a local safetensors file."""
-    if name not in MODULES:
-        raise BackboneError(
-            f"There is no backbone {name!r} in torch; known are {', '.join(MODULES)}."
-        )
+    _require_known(name)
     return open_torch_backbone(name, str(weights), _read(name, weights))
 
 
 def open_torch_backbone(name: str, file: str, data: bytes) -> Backbone:
     """The backbone of a safetensors file's content; `file` is its name in messages."""
+    _require_known(name)
     module = build_module(name, _arrays(file, data), file)
     digest = hashlib.sha256(data).hexdigest()
     network = TorchNetwork(file, module)
     return Backbone(name, module.dimension, _PREPROCESSING[name], digest, network)
+
+
+def _require_known(name: str) -> None:
+    if name not in MODULES:
+        raise BackboneError(
+            f"There is no backbone {name!r} in torch; known are {', '.join(MODULES)}."
+        )
 
 
 def build_module(name: str, weights: Mapping[str, NDArray[Any]], source: str) -> Module:
