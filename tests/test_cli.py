@@ -190,8 +190,8 @@ def test_images_without_features_and_not_a_number(model, corpus, broken):
     matrix[rows[document.images[1].removeprefix("images/").removesuffix(".jpg")], 5] = np.nan
     np.save(folder / "features" / "efficientnet-lite0.npy", matrix)
     out, words = sightline("evaluate", model, folder, "--json")
-    assert "images[0]: 'x.jpg' has no row in the features" in words
-    assert f"{document.id}: images[1]: {document.images[1]!r} has a value that is not" in words
+    assert "images[0]: 'x.jpg': no row in the features" in words
+    assert f"{document.id}: images[1]: {document.images[1]!r}: a value that is not" in words
     assert orjson.loads(out)["documents"] == 7
     _, words = sightline("evaluate", model, folder, "--strict", expect=1)
     assert words.startswith("Error: ") and "images[1]" in words

@@ -104,7 +104,7 @@ def spec_in(package):
 
 def test_padding_is_tensorflows():
     """The odd pixel of padding goes to the end, which stride 2 on an even side shows."""
-    assert efficientnet_lite._padding(224, 112, 3, 2) == (0, 1)
-    assert efficientnet_lite._padding(65, 33, 5, 2) == (2, 2)
-    assert efficientnet_lite._padding(14, 14, 5, 1) == (2, 2)
-    assert efficientnet_lite._padding(7, 7, 1, 1) == (0, 0)
+    assert efficientnet_lite.same_padding(224, 3, 2) == (0, 1)
+    assert efficientnet_lite.same_padding(65, 5, 2) == (2, 2)
+    assert efficientnet_lite.same_padding(14, 5, 1) == (2, 2)
+    assert efficientnet_lite.same_padding(7, 1, 1) == (0, 0)

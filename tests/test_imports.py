@@ -21,18 +21,21 @@ ORDER = [
     "image_headers", "image_colours", "images", "decode_pool", "near_duplicates",
     "onnx_files", "efficientnet_lite", "backbones", "densenet", "nasnet", "torch_backbones",
     "clip_backbones", "backbone_names",
-    "features", "image_features", "feature_journal", "extraction", "batches",
+    "features", "image_features", "feature_journal", "extraction",
+    "batches", "image_files", "image_batches", "tuned_backbones",
+    "efficientnet_lite_torch", "trainable_backbones",
     "assignment", "gru", "similarity", "document_similarity", "loss", "encoders", "objective",
     "numpy_encoders", "linking", "model", "clip_model", "link_records", "evaluation", "baselines",
-    "checkpoints", "training",
+    "checkpoints", "training_data", "training_run", "finetuning", "training", "console",
     "cli", "__main__",
 ]  # fmt: skip
 
 #: The only modules that may import torch: everything else works without the extra.
 TORCH = {
     "densenet", "nasnet", "torch_backbones", "clip_backbones", "clip_model",
+    "efficientnet_lite_torch", "trainable_backbones",
     "gru", "similarity", "document_similarity", "loss", "encoders", "objective",
-    "checkpoints", "training",
+    "checkpoints", "training_run", "finetuning", "training",
 }  # fmt: skip
 #: Pure functions on arrays: nothing of ours but each other.
 CORE = {"similarity", "document_similarity", "loss", "assignment"}

@@ -166,7 +166,7 @@ def test_features_of_another_backbone_are_refused(model, document, tmp_path, fea
 
 def test_missing_and_broken_features_name_the_image(model, document, tmp_path, features):
     write_feature_store(tmp_path / "s", "some-net", ["one"], features[:1], {})
-    with pytest.raises(SightlineError, match="'two' has no row"):
+    with pytest.raises(SightlineError, match="'two': no row"):
         model.similarity_matrix(document, features=FeatureStore.open(tmp_path / "s"))
     features[1, 3] = np.inf
     with pytest.raises(SightlineError, match="image 1 are not all finite"):

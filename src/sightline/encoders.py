@@ -115,7 +115,12 @@ class Encoders(nn.Module):
     """The two encoders of a model, trained, saved and restored together."""
 
     def __init__(
-        self, embedding_WE: NDArray[np.float32], features: int, settings: Settings, seed: int
+        self,
+        embedding_WE: NDArray[np.float32],
+        features: int,
+        settings: Settings,
+        seed: int,
+        backbone: nn.Module | None = None,
     ) -> None:
         super().__init__()
         generator = Generator().manual_seed(seed)
@@ -123,6 +128,8 @@ class Encoders(nn.Module):
         kind = {"gru": GRUSentenceEncoder, "attention": AttentionSentenceEncoder}
         self.sentence = kind[settings.sentence_encoder](embedding, settings, generator)
         self.image = ImageEncoder(features, settings, generator)
+        #: The image network that gives the features, where it learns along.
+        self.backbone = backbone
 
 
 def _head(inputs: int, settings: Settings, generator: Generator) -> nn.ModuleList:

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from sightline.batches import PackedDocuments, open_features, pack_documents
 from sightline.corpus import Corpus, read
+from sightline.decode_pool import DecodePool
 from sightline.features import FeatureStore
+from sightline.image_files import read_files
 from sightline.model import LinkModel
 from sightline.numpy_encoders import encode_images, encode_sentences
 from sightline.progress import Progress
@@ -116,10 +118,24 @@ def evaluate(
 ) -> dict[str, float | int | None]:
     """Mean AUC and p@C of a model on a corpus's split, in percent, as `sightline evaluate` says."""
     opened = corpus if isinstance(corpus, Corpus) else read(corpus)
-    store = open_features(opened, None if features is None else Path(features))
+    store = corpus_features(model, opened, split, None if features is None else Path(features))
     before = opened.problems.count
     scores, skipped = score_corpus(model, opened, split, store, cutoffs)
     return mean_scores(scores, skipped + opened.problems.count - before, cutoffs)
+
+
+def corpus_features(
+    model: LinkModel, corpus: Corpus, split: str | None, folder: Path | None = None
+) -> FeatureStore:
+    """The feature store in `folder`, or the corpus's own, or what the model's own network gives.
+
+    A model whose image network learned along reads the image files, each once; their features
+    are held in memory, 5 kB an image.
+    """
+    if model.tuned is None or folder is not None:
+        return open_features(corpus, folder)
+    with DecodePool() as pool:
+        return read_files(corpus.documents(split), model.image_backbone, pool)
 
 
 def score_corpus(

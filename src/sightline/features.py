@@ -44,7 +44,7 @@ class FeatureStore:
     folder: Path
     backbone: str | None
     manifest: dict[str, Any] | None
-    matrix: np.memmap[Any, Any]
+    matrix: NDArray[Any]
     id2row: Mapping[str, int]
 
     @classmethod
@@ -83,6 +83,10 @@ class FeatureStore:
         """Row of each image, -1 where the store does not have it."""
         found = (self.find(image) for image in images)
         return np.array([-1 if row is None else row for row in found], dtype=np.int64)
+
+    def absence(self, image: str) -> tuple[str, str]:  # noqa: ARG002
+        """Status and reason of an image that has no row."""
+        return "missing", f"no row in the features {self.folder}"
 
     def vectors(self, rows: ArrayLike) -> NDArray[np.float32]:
         """Vectors of the given rows, in their order."""

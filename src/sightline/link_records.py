@@ -44,6 +44,8 @@ def open_images(
     A store that the model cannot use is refused, except that CLIP, which needs no training on a
     corpus's features, turns from the corpus's own to the image files and says so.
     """
+    if isinstance(model, LinkModel) and model.tuned is not None and features is None:
+        return ImageFiles(model.image_backbone)
     folder = features or features_beside(corpus.root)
     if folder is not None:
         store = FeatureStore.open(folder)
@@ -81,7 +83,8 @@ def link_records(
 ) -> Iterator[dict[str, Any]]:
     """One record per document, in order; an image without features keeps its place.
 
-    `matrix` adds the similarity matrix, with null in the columns of images that have no features.
+    Without a store, the images are read from their files, for a model with an image network of its
+    own. `matrix` adds the similarity matrix, with null in the columns of images without features.
     """
     for group in groups(documents, _DOCUMENTS_AT_ONCE):
         statuses, features = images.read(group)

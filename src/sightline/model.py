@@ -1,7 +1,8 @@
 """LinkModel: a trained model in a folder, and what it can do without torch.
 
 A model folder holds `config.json` (settings, backbone, scores), `model.safetensors` (the weights
-of both encoders), `vocabulary.json` and `README.md` (the model card).
+of both encoders), `vocabulary.json` and `README.md` (the model card); where the image network
+learned along, also `backbone-<hash>.onnx`, which `model.safetensors` names.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,15 +20,18 @@ import orjson
 from numpy.typing import NDArray
 
 from sightline import numpy_encoders
+from sightline.backbones import Backbone
 from sightline.batches import Sentences
 from sightline.documents import Document
 from sightline.features import FeatureStore, features_beside
 from sightline.files import write_atomically
+from sightline.image_files import read_files
 from sightline.linking import Link, MaxLinks, Policy, link
 from sightline.numpy_encoders import FloatArray
 from sightline.problems import SightlineError
 from sightline.sentences import tokenize
 from sightline.settings import Settings
+from sightline.tuned_backbones import TunedBackbone
 from sightline.vocabulary import Vocabulary
 
 FORMAT = 1
@@ -50,6 +54,8 @@ class LinkModel:
     backbone: str | None = None
     #: What `config.json` says beside the settings: scores, data, versions.
     notes: dict[str, Any] | None = None
+    #: The image network, where it learned along with the model.
+    tuned: TunedBackbone | None = None
 
     # ---- encoding
 
@@ -91,7 +97,8 @@ class LinkModel:
         """Similarity matrices of several documents, encoded together.
 
         `features` is a feature store, or the features of all their images in order; without it
-        they come from the store beside the corpus that each document was read from.
+        they come from the store beside the corpus that each document was read from, or, where the
+        model has an image network of its own, from the image files.
         """
         sentence_NE = self.encode_sentences([s for d in documents for s in d.sentences])
         image_ME = self.encode_images(self._image_features(documents, features))
@@ -120,24 +127,41 @@ class LinkModel:
             return features
         vectors = [np.empty((0, self.feature_dimension), np.float32)]
         for document in documents:
-            store = _store_beside(document) if features is None else features
+            store = self._features_beside(document) if features is None else features
             self.check_features(store)
             rows = store.rows(document.images)
             if (rows < 0).any():
                 missing = document.images[int(np.argmax(rows < 0))]
-                raise SightlineError(
-                    f"Image {missing!r} has no row in the features {store.folder}."
-                )
+                reason = store.absence(missing)[1].rstrip(".")
+                raise SightlineError(f"Image {missing!r}: {reason}.")
             vectors.append(store.vectors(rows))
         return np.concatenate(vectors)
+
+    def _features_beside(self, document: Document) -> FeatureStore:
+        if self.tuned is None:
+            return _store_beside(document)
+        return read_files([document], self.image_backbone)
 
     @property
     def feature_dimension(self) -> int:
         """How many numbers an image's features have."""
         return int(self.weights["image.head.0.weight"].shape[1])
 
+    @cached_property
+    def image_backbone(self) -> Backbone:
+        """The model's own image network, ready to run; only for a model that has one."""
+        if self.tuned is None:
+            raise SightlineError("The model has no image network of its own.")
+        return self.tuned.open()
+
     def check_features(self, store: FeatureStore) -> None:
         """Refuse features that another backbone made."""
+        if self.tuned and (store.manifest or {}).get("weights_sha256") != self.tuned.sha256:
+            raise SightlineError(
+                f"The features in {store.folder} come from {store.backbone or 'another network'}, "
+                "but the model has an image network of its own; leave --features out, then it "
+                "reads the image files."
+            )
         if self.backbone and store.backbone and self.backbone != store.backbone:
             raise SightlineError(
                 f"The features in {store.folder} come from {store.backbone}, but the model was "
@@ -174,7 +198,13 @@ class LinkModel:
         # The weights name the vocabulary that they were trained with, so that parts of two
         # models are not mistaken for one.
         metadata = {"vocabulary_sha256": vocabulary_hash(self.vocabulary)}
+        if self.tuned is not None:
+            metadata |= {"backbone_file": self.tuned.file, "backbone_sha256": self.tuned.sha256}
+            write_atomically(folder / self.tuned.file, self.tuned.data)
         write_atomically(folder / "model.safetensors", weights_bytes(self.weights, metadata))
+        for file in folder.glob("backbone-????????????.*"):
+            if self.tuned is not None and file.name != self.tuned.file:
+                file.unlink()
 
     @classmethod
     def from_pretrained(cls, name_or_folder: str | Path) -> LinkModel:
@@ -199,7 +229,9 @@ class LinkModel:
             )
         _check_weights(folder, weights, settings, len(vocabulary), config.pop("feature_dimension"))
         config.pop("format")
-        return cls(settings, vocabulary, weights, config.pop("backbone"), config)
+        backbone = config.pop("backbone")
+        tuned = _tuned(folder, backbone, metadata) if settings.finetune_images else None
+        return cls(settings, vocabulary, weights, backbone, config, tuned)
 
     def _card(self) -> str:
         notes = self.notes or {}
@@ -216,6 +248,21 @@ class LinkModel:
             f"- trained on: {notes.get('corpus', 'not recorded')}\n\n"
             f"## Scores\n\n{scores or 'None recorded.'}\n\n## Settings\n\n{settings}\n"
         )
+
+
+def _tuned(folder: Path, backbone: str, metadata: dict[str, str]) -> TunedBackbone:
+    """The backbone that the weights name, its hash checked."""
+    name = metadata.get("backbone_file", "")
+    # A name from a file that nobody vouches for must not lead out of the folder.
+    if not name.startswith("backbone-") or Path(name).name != name:
+        raise ModelError(f"{folder / 'model.safetensors'} does not name its fine-tuned backbone.")
+    tuned = TunedBackbone(backbone, _part(folder, name))
+    if tuned.sha256 != metadata.get("backbone_sha256"):
+        raise ModelError(
+            f"{folder / name} is not the backbone that model.safetensors was trained with; copy "
+            "the whole folder again."
+        )
+    return tuned
 
 
 def _store_beside(document: Document) -> FeatureStore:

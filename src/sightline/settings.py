@@ -52,6 +52,17 @@ class Settings:
     #: Document similarities are divided by it before the softmax loss.
     temperature: float = 0.05
 
+    # --- fine-tuning of the backbone (the paper's supplement, "WIKI Fine-tuning Details")
+    #: The backbone's weights learn too, from image files; otherwise its features are fixed.
+    finetune_images: bool = False
+    #: Of the backbone; it falls with the other one. The paper gives none: 1e-5 is a tenth of its
+    #: `learning_rate`, because the weights are trained already.
+    image_learning_rate: float = 0.00001
+    #: In training, documents with more sentences or images are randomly cut to so many.
+    finetune_cut: int = 10
+    #: Images that go through the backbone at a time; bounds the memory, and changes rounding only.
+    finetune_images_at_once: int = 8
+
     # --- the optimiser
     epochs: int = 50
     learning_rate: float = 0.0001
@@ -70,10 +81,12 @@ class Settings:
         for field in fields(self):
             _check_type(field.name, getattr(self, field.name), hints[field.name])
         for name in ("dimension", "hidden", "word_dimension", "token_limit", "minimum_count",
-                     "negative_documents", "epochs"):  # fmt: skip
+                     "negative_documents", "epochs", "finetune_cut",
+                     "finetune_images_at_once"):  # fmt: skip
             if getattr(self, name) < 1:
                 raise SightlineError(f"{name} is {getattr(self, name)}; it must be at least 1.")
-        for name in ("margin", "temperature", "learning_rate", "plateau_factor"):
+        for name in ("margin", "temperature", "learning_rate", "image_learning_rate",
+                     "plateau_factor"):  # fmt: skip
             if not 0 < getattr(self, name) < math.inf:
                 raise SightlineError(f"{name} is {getattr(self, name)}; it must be above 0.")
         if self.seed < 0:

@@ -76,14 +76,24 @@ class TorchNetwork:
 
 def load_torch_backbone(name: str, weights: Path) -> Backbone:
     """DenseNet-169 or NASNet-A mobile with the weights of a local safetensors file."""
+    _require_known(name)
+    return open_torch_backbone(name, str(weights), _read(name, weights))
+
+
+def open_torch_backbone(name: str, file: str, data: bytes) -> Backbone:
+    """The backbone of a safetensors file's content; `file` is its name in messages."""
+    _require_known(name)
+    module = build_module(name, _arrays(file, data), file)
+    digest = hashlib.sha256(data).hexdigest()
+    network = TorchNetwork(file, module)
+    return Backbone(name, module.dimension, _PREPROCESSING[name], digest, network)
+
+
+def _require_known(name: str) -> None:
     if name not in MODULES:
         raise BackboneError(
             f"There is no backbone {name!r} in torch; known are {', '.join(MODULES)}."
         )
-    arrays, digest = _read(name, weights)
-    module = build_module(name, arrays, str(weights))
-    network = TorchNetwork(str(weights), module)
-    return Backbone(name, module.dimension, _PREPROCESSING[name], digest, network)
 
 
 def build_module(name: str, weights: Mapping[str, NDArray[Any]], source: str) -> Module:
@@ -172,19 +182,23 @@ def _torch_array(
     return result
 
 
-def _read(name: str, file: Path) -> tuple[dict[str, NDArray[Any]], str]:
-    """The arrays of a safetensors file, and its hash."""
+def _read(name: str, file: Path) -> bytes:
+    """The content of a weight file."""
     if file.suffix.lower() in (".pth", ".pt", ".h5", ".hdf5"):
         raise BackboneError(
             f"{file} is not safetensors; convert it first: "
             f"python scripts/convert_weights.py {name} {file} {name}.safetensors"
         )
     try:
-        data = file.read_bytes()
+        return file.read_bytes()
     except OSError as error:
         raise BackboneError(f"The weights {file} cannot be read: {error.strerror}.") from None
+
+
+def _arrays(file: str, data: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of a safetensors file."""
     try:
-        return dict(load(data)), hashlib.sha256(data).hexdigest()
+        return dict(load(data))
     except SafetensorError as error:
         raise BackboneError(f"{file} is not a whole safetensors file ({error}).") from None
     except KeyError as error:  # a number type that numpy does not have

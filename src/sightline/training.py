@@ -7,259 +7,97 @@ The folder fills as the run goes: `config.json` and `vocabulary.json` at the sta
 
 from __future__ import annotations
 
-import hashlib
 import math
 import platform
+import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 import torch
-from torch import Generator, Tensor
 
 from sightline import __version__
-from sightline.batches import (
-    Batch,
-    PackedDocuments,
-    pack_documents,
-    training_batches,
-    validation_batches,
-)
+from sightline.batches import open_features
 from sightline.checkpoints import FILE as CHECKPOINT
-from sightline.checkpoints import RunState, load_checkpoint, save_checkpoint
+from sightline.checkpoints import save_checkpoint
 from sightline.corpus import Corpus
-from sightline.documents import Document, split_name
-from sightline.encoders import Encoders
+from sightline.decode_pool import DecodePool
+from sightline.documents import split_name
 from sightline.evaluation import mean_scores, score_packed
 from sightline.features import FeatureStore
 from sightline.files import write_atomically
+from sightline.finetuning import FineTuningRun
+from sightline.image_files import FileFeatures, check_files
 from sightline.model import LinkModel
-from sightline.objective import constant_loss, document_similarities, loss_of
 from sightline.problems import Problems, SightlineError
-from sightline.progress import Progress, duration
-from sightline.sentences import tokenize
+from sightline.progress import duration
 from sightline.settings import Settings
-from sightline.vocabulary import Vocabulary
+from sightline.trainable_backbones import TrainableBackbone, load_trainable_backbone
+from sightline.training_data import Say, TrainingData, prepare
+from sightline.training_run import LOG, TrainingRun
 from sightline.word_vectors import embedding_matrix, read_word_vectors
-
-LOG = "log.jsonl"
-#: Held out for validation where the corpus names no split of its own: one document in ten.
-_HELD_OUT = 10
-
-Say = Callable[[str], None]
 
 
 def _silent(words: str) -> None:
     """Nobody listens: the default of a run that is called from Python."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingData:
-    """All that a run learns from, as arrays."""
-
-    vocabulary: Vocabulary
-    store: FeatureStore
-    training: PackedDocuments
-    validation: PackedDocuments
-
-    def fingerprint(self, settings: Settings) -> str:
-        """Names the run: its settings but for the number of epochs, and its data."""
-        record = settings.to_json()
-        del record["epochs"]
-        digest = hashlib.sha256(orjson.dumps(record))
-        for packed in (self.training, self.validation):
-            for array in (packed.token_ids, packed.token_start, packed.sentence_start,
-                          packed.image_rows, packed.image_start):  # fmt: skip
-                digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
-
-
-def prepare(
-    corpus: Corpus, store: FeatureStore, settings: Settings, problems: Problems, say: Say
-) -> TrainingData:
-    """Read the training and validation documents, count the words, pack both."""
-    training, validation = _splits(corpus, say)
-    # Captions come back in many documents and are needed twice; each is taken apart once.
-    tokens = cache(tokenize)
-    vocabulary = Vocabulary.from_sentences(
-        (tokens(sentence) for document in training for sentence in document.sentences),
-        settings.minimum_count,
-    )
-    limit, where = settings.token_limit, str(corpus.path)
-    packed = [
-        pack_documents(documents, vocabulary, store, limit, problems, where, tokens)
-        for documents in (training, validation)
-    ]
-    for name, part in zip(("training", "validation"), packed, strict=True):
-        if len(part) <= settings.negative_documents:
-            raise SightlineError(
-                f"{corpus.path} has {len(part)} usable {name} documents; "
-                f"--negative-documents {settings.negative_documents} needs at least "
-                f"{settings.negative_documents + 1}."
-            )
-    sentences = sum(len(part.token_start) - 1 for part in packed)
-    cut = sum(part.cut_sentences for part in packed)
-    say(
-        f"{len(packed[0]):,} training and {len(packed[1]):,} validation documents, "
-        f"{len(vocabulary) - 1:,} words; {cut:,} of {sentences:,} sentences were cut to "
-        f"{settings.token_limit} tokens"
-    )
-    return TrainingData(vocabulary, store, packed[0], packed[1])
-
-
-def _splits(corpus: Corpus, say: Say) -> tuple[list[Document], list[Document]]:
-    """Training and validation documents; without a validation split some are held out."""
-    by_split: dict[str, list[Document]] = {"train": [], "val": [], "": []}
-    with Progress(f"reading {corpus.path}", None, "documents") as progress:
-        for document in corpus.documents(None):
-            split = split_name(document.split) or ""
-            if split in by_split:
-                by_split[split].append(document)
-            progress.advance()
-    training = by_split["train"] or by_split[""]
-    if by_split["val"]:
-        return training, by_split["val"]
-    held_out = training[::_HELD_OUT]
-    say(
-        f"{corpus.path} has no validation split: every {_HELD_OUT}th training document "
-        f"({len(held_out):,}) is held out for validation"
-    )
-    return [d for place, d in enumerate(training) if place % _HELD_OUT], held_out
-
-
-class TrainingRun:
-    """One run: the encoders, the optimiser and where they stand."""
-
-    def __init__(
-        self, data: TrainingData, embedding: np.ndarray, settings: Settings, output: Path
-    ) -> None:
-        self.data, self.settings, self.output = data, settings, output
-        self.encoders = Encoders(embedding, data.store.dimension, settings, settings.seed)
-        self.optimizer = torch.optim.Adam(
-            self.encoders.parameters(), lr=settings.learning_rate, fused=True
-        )
-        self.state = RunState(
-            epoch=0,
-            learning_rate=settings.learning_rate,
-            best_loss=math.inf,
-            best_epoch=0,
-            waited=0,
-            fingerprint=data.fingerprint(settings),
-        )
-
-    def resume(self) -> None:
-        """Go back to the last checkpoint and drop what the log holds beyond it."""
-        self.state = load_checkpoint(
-            self.output, self.encoders, self.optimizer, self.state.fingerprint
-        )
-        self._set_learning_rate(self.state.learning_rate)
-        log = self.output / LOG
-        lines = log.read_bytes().splitlines(keepends=True) if log.exists() else []
-        kept = [line for line in lines if _epoch_of(line) <= self.state.epoch]
-        write_atomically(log, b"".join(kept))
-
-    def batch_loss(self, batch: Batch, generator: Generator | None = None) -> Tensor:
-        """The loss of each document of a batch."""
-        features = torch.from_numpy(self.data.store.vectors(batch.image_rows))
-        similarities = document_similarities(
-            self.encoders, batch, features, self.settings, generator
-        )
-        return loss_of(similarities, self.settings)
-
-    def step(self, batch: Batch, generator: Generator) -> float:
-        """Learn from one batch; returns its mean loss."""
-        loss = self.batch_loss(batch, generator).mean()
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
-        return float(loss.detach())
-
-    def train_epoch(self, title: str) -> float:
-        """One pass over the training documents; returns the mean loss."""
-        settings, training = self.settings, self.data.training
-        # An epoch's randomness depends on seed and epoch alone, so that a resumed run repeats it.
-        seeds = np.random.SeedSequence([settings.seed, self.state.epoch + 1])
-        shuffle_rng, pick_rng = (np.random.default_rng(seed) for seed in seeds.spawn(2))
-        generator = Generator().manual_seed(int(seeds.generate_state(1, np.uint64)[0] >> 1))
-        batch_documents = settings.negative_documents + 1
-        total, count = 0.0, 0
-        with Progress(title, len(training), "documents") as progress:
-            for documents in training_batches(len(training), batch_documents, shuffle_rng):
-                batch = training.batch(documents, self._pick_one(pick_rng))
-                total += self.step(batch, generator) * len(documents)
-                count += len(documents)
-                progress.advance(len(documents), f"loss {total / count:.4f}")
-        return total / count
-
-    def validation_loss(self) -> float:
-        """The mean loss over the validation documents, without dropout."""
-        validation = self.data.validation
-        # The same draw at every epoch, so that NoStruct's epochs can be compared.
-        pick_rng = np.random.default_rng(self.settings.seed)
-        total = 0.0
-        with torch.no_grad():
-            for documents, counted in validation_batches(
-                len(validation), self.settings.negative_documents + 1
-            ):
-                batch = validation.batch(documents, self._pick_one(pick_rng))
-                total += float(self.batch_loss(batch)[:counted].sum())
-        return total / len(validation)
-
-    def _pick_one(self, rng: np.random.Generator) -> np.random.Generator | None:
-        return rng if self.settings.similarity == "NoStruct" else None
-
-    def finish_epoch(self, validation_loss: float) -> bool:
-        """Count the epoch, lower the learning rate on a plateau; says whether it was the best."""
-        state, settings = self.state, self.settings
-        state.epoch += 1
-        better = validation_loss < state.best_loss
-        if better:
-            state.best_loss, state.best_epoch, state.waited = validation_loss, state.epoch, 0
-        # Before the loss falls below that of constant predictions a plateau only means that
-        # learning has not begun (the original code waits likewise).
-        elif state.best_loss < constant_loss(settings):
-            state.waited += 1
-            if state.waited > settings.plateau_patience:
-                lower = state.learning_rate / settings.plateau_factor
-                self._set_learning_rate(max(lower, settings.minimum_learning_rate))
-                state.waited = 0
-        return better
-
-    def _set_learning_rate(self, learning_rate: float) -> None:
-        self.state.learning_rate = learning_rate
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate
-
-    def model(self) -> LinkModel:
-        """The encoders as they stand, as a model that shares their weights."""
-        return LinkModel(
-            self.settings,
-            self.data.vocabulary,
-            {name: weight.numpy() for name, weight in self.encoders.state_dict().items()},
-            self.data.store.backbone,
-        )
-
-
 def train(
     corpus: Corpus,
     output: Path,
     settings: Settings,
-    store: FeatureStore,
+    store: FeatureStore | None = None,
     word_vectors: Path | None = None,
     *,
+    backbone: TrainableBackbone | None = None,
+    workers: int | None = None,
     resume: bool = False,
     problems: Problems | None = None,
     say: Say = _silent,
 ) -> dict[str, Any]:
-    """Train a model into the folder `output`; returns the best epoch's record of the log."""
+    """Train a model into the folder `output`; returns the best epoch's record of the log.
+
+    Features are those of `store`, by default the corpus's own. With `settings.finetune_images`
+    they come from the image files through `backbone`, which learns along, by default the bundled
+    one; `workers` processes decode them.
+    """
     _check_output(output, resume)
     problems = problems or corpus.problems
-    data = prepare(corpus, store, settings, problems, say)
+    with DecodePool(workers, ahead=8) as pool:
+        if settings.finetune_images:
+            backbone = backbone or load_trainable_backbone()
+            store = _files(corpus, backbone, pool, say)
+        if store is None:
+            store = open_features(corpus)
+        data = prepare(corpus, store, settings, problems, say)
+        embedding, coverage = _embedding(data, settings, word_vectors, problems)
+        say(f"word vectors: {coverage}")
+        if backbone is None:
+            run = TrainingRun(data, embedding, settings, output)
+        else:
+            assert isinstance(store, FileFeatures)
+            run = FineTuningRun(data, embedding, settings, output, store, backbone, pool)
+        return _train(run, corpus, coverage, resume, say)
+
+
+def _files(corpus: Corpus, backbone: TrainableBackbone, pool: DecodePool, say: Say) -> FileFeatures:
+    """The image files of all documents that the run may use."""
+    say("looking which images can be read")
+    documents = (d for d in corpus.documents(None) if split_name(d.split) != "test")
+    files = check_files(documents, backbone.open(), pool)
+    say(f"{len(files):,} images can be read, {len(files.failures):,} cannot")
+    if not len(files):
+        raise SightlineError(f"None of the image files of {corpus.path} can be read.")
+    return files
+
+
+def _embedding(
+    data: TrainingData, settings: Settings, word_vectors: Path | None, problems: Problems
+) -> tuple[np.ndarray, str]:
     words = data.vocabulary.words
     embedding, coverage = embedding_matrix(
         data.vocabulary,
@@ -267,13 +105,18 @@ def train(
         settings.word_dimension,
         rng=np.random.default_rng(settings.seed),
     )
-    say(f"word vectors: {coverage}")
-    run = TrainingRun(data, embedding, settings, output)
+    return embedding, str(coverage)
+
+
+def _train(
+    run: TrainingRun, corpus: Corpus, coverage: str, resume: bool, say: Say
+) -> dict[str, Any]:
+    output = run.output
     if resume and (output / CHECKPOINT).exists():
         run.resume()
         say(f"resuming after epoch {run.state.epoch}")
     else:
-        _start_folder(run, corpus, str(coverage))
+        _start_folder(run, corpus, coverage, say)
     records = list(_epochs(run, say))
     if not records:
         say(f"the run is complete: {run.state.epoch} epochs were done before")
@@ -290,7 +133,7 @@ def _check_output(output: Path, resume: bool) -> None:
         )
 
 
-def _start_folder(run: TrainingRun, corpus: Corpus, coverage: str) -> None:
+def _start_folder(run: TrainingRun, corpus: Corpus, coverage: str, say: Say) -> None:
     """Write all but better weights, so that the folder is a model from the first epoch on."""
     run.output.mkdir(parents=True, exist_ok=True)
     start = {
@@ -302,6 +145,10 @@ def _start_folder(run: TrainingRun, corpus: Corpus, coverage: str) -> None:
         "settings": run.settings.to_json(),
         "versions": _versions(),
     }
+    if run.settings.finetune_images:
+        # What the backbone as it came gives, to see what tuning it adds.
+        start["validation_loss"] = run.validation_loss()
+        say(f"validation loss at the start {start['validation_loss']:.4f}")
     write_atomically(run.output / LOG, orjson.dumps({"start": start}) + b"\n")
     run.model().save_pretrained(run.output)
 
@@ -334,6 +181,7 @@ def _epochs(run: TrainingRun, say: Say) -> Iterator[dict[str, Any]]:
             "seconds": wall,
             "cpu_seconds": cpu,
             "documents_per_second": len(run.data.training) / wall,
+            "peak_memory_mb": _peak_memory_mb(),
         }
         if best:
             model.save_weights(run.output)
@@ -375,9 +223,17 @@ def _finish_folder(run: TrainingRun, corpus: Corpus, best: dict[str, Any]) -> No
         "scores": scores,
         "versions": _versions(),
     }
-    LinkModel(run.settings, model.vocabulary, model.weights, model.backbone, notes).save_pretrained(
-        run.output
-    )
+    replace(model, settings=run.settings, notes=notes).save_pretrained(run.output)
+
+
+def _peak_memory_mb() -> float | None:
+    """The most memory that this process has held so far, where the system says it."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1e6 if sys.platform == "darwin" else 1e3)
 
 
 def _versions() -> dict[str, str]:
@@ -387,11 +243,3 @@ def _versions() -> dict[str, str]:
         "torch": torch.__version__,
         "numpy": np.__version__,
     }
-
-
-def _epoch_of(line: bytes) -> int:
-    try:
-        epoch = orjson.loads(line).get("epoch", 0)
-    except orjson.JSONDecodeError:  # a line that a kill cut short
-        return 1 << 60
-    return int(epoch)

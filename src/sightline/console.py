@@ -1,0 +1,88 @@
+"""What the commands say and write: words, problems, JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from sightline.problems import MissingExtraError, Problem, Problems
+
+if TYPE_CHECKING:
+    from sightline.linking import MaxLinks
+
+#: Problems beyond this many are counted but no longer printed one by one.
+_PRINTED_PROBLEMS = 20
+
+
+@contextmanager
+def extra_needed(what: str, extra: str) -> Iterator[None]:
+    """Turn a missing package into the exact install command."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name and error.name.partition(".")[0] == "sightline":
+            raise
+        raise MissingExtraError(what, extra) from None
+
+
+def max_links_from(text: str) -> MaxLinks:
+    """The value of --max-links."""
+    if text == "all":
+        return "all"
+    if text == "half":
+        return "half"
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    raise typer.BadParameter(f"--max-links is {text!r}; expected all, half or a number from 1 on")
+
+
+def say(words: str) -> None:
+    """Words go to standard error; standard output is for data."""
+    typer.echo(words, err=True)
+
+
+_reported = 0
+
+
+def report(problem: Problem) -> None:
+    """Print a problem, until there have been many."""
+    global _reported
+    _reported += 1
+    if _reported <= _PRINTED_PROBLEMS:
+        say(f"skipped {problem}")
+    elif _reported == _PRINTED_PROBLEMS + 1:
+        say("further problems are only counted")
+
+
+def say_problems(problems: Problems) -> None:
+    """Say at the end how many records were skipped."""
+    if problems.count:
+        say(f"{problems.count:,} bad records were skipped (--strict stops at the first)")
+
+
+def print_json(value: object) -> None:
+    """One JSON value to standard output."""
+    import orjson
+
+    typer.echo(orjson.dumps(value).decode())
+
+
+def write_lines(path: Path | None, records: Iterator[dict[str, Any]]) -> None:
+    """JSON lines to a file, which appears whole or not at all, or to standard output."""
+    import orjson
+
+    if path is None:
+        for record in records:
+            sys.stdout.buffer.write(orjson.dumps(record) + b"\n")
+        sys.stdout.buffer.flush()
+        return
+    from sightline.files import atomic_writer
+
+    with atomic_writer(path) as file:
+        for record in records:
+            file.write(orjson.dumps(record) + b"\n")
