@@ -68,6 +68,7 @@ def train(
     _check_output(output, resume)
     problems = problems or corpus.problems
     with DecodePool(workers, ahead=8) as pool:
+        files: FileFeatures | None = None
         if settings.finetune_images:
             backbone = backbone or load_trainable_backbone()
             store = _files(corpus, backbone, pool, say)
@@ -76,11 +77,10 @@ def train(
         data = prepare(corpus, store, settings, problems, say)
         embedding, coverage = _embedding(data, settings, word_vectors, problems)
         say(f"word vectors: {coverage}")
-        if backbone is None:
+        if files is None or backbone is None:
             run = TrainingRun(data, embedding, settings, output)
         else:
-            assert isinstance(store, FileFeatures)
-            run = FineTuningRun(data, embedding, settings, output, store, backbone, pool)
+            run = FineTuningRun(data, embedding, settings, output, files, backbone, pool)
         return _train(run, corpus, coverage, resume, say)
 
 
