@@ -1,6 +1,6 @@
 """Feature extraction speed: images per CPU-second, beside the bare network and beside torch.
 
-    python benchmarks/features.py FOLDER [--images 1000] [--rounds 3]
+    python benchmarks/features.py FOLDER [--images 1000] [--sample 200] [--rounds 3]
 
 FOLDER holds JPEG files. Turns are taken in one run, and CPU time counts all threads and child
 processes. "Ours" is the whole command: interpreter, imports, loading the network, hashing,
@@ -9,8 +9,9 @@ because the start weighs less the more images there are. The bare network gets t
 preprocessed, in batches of 8, in one thread or with a batch per core as ours has them. Plain torch
 is Pillow and the network of its PyPI package, one image at a time; torch batched prepares images
 the same way and computes 8 at a time, channels last. Both use one thread, with which torch needs
-the least CPU time by far. Each turn is compared with the turns of the bare network before and after
-it, because what else a machine does changes how much a CPU-second is worth; ratios are medians.
+the least CPU time by far, and only the first images, the sample. What else a machine does changes
+how much a CPU-second is worth: each turn is compared with the bare network on the sample just
+before and just after it. All figures are medians over the rounds.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--images", type=int, default=1000)
+    parser.add_argument("--sample", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     files = sorted(options.folder.glob("*.jpg"))[: options.images]
@@ -86,16 +88,17 @@ def main() -> None:
     backbone = load_backbone(threads=1)
     prepared = np.concatenate([tensor(file).numpy() for file in files])
     batches = [slice(start, start + BATCH) for start in range(0, len(files), BATCH)]
+    sample = batches[: options.sample // BATCH]
 
     @torch.inference_mode()
     def plain() -> np.ndarray:
-        maps = (network.extract_features(tensor(file)) for file in files)
+        maps = (network.extract_features(tensor(file)) for file in files[: sample[-1].stop])
         return np.concatenate([found.mean((2, 3)).numpy() for found in maps])
 
     @torch.inference_mode()
     def batched() -> np.ndarray:
         rows = []
-        for part in batches:
+        for part in sample:
             batch = torch.cat([tensor(file) for file in files[part]])
             batch = batch.contiguous(memory_format=torch.channels_last)
             rows.append(fast_network.extract_features(batch).mean((2, 3)).numpy())
@@ -123,49 +126,50 @@ def main() -> None:
         # The same, in units of what the bare network takes at that time.
         relative: dict[str, list[float]] = {name: [] for name in ways}
         features = {}
+
+        def reference() -> float:
+            return timed(lambda: np.concatenate([bare(part) for part in sample]))[0]
+
         for _ in range(options.rounds):
-            before = timed(ways[BARE])[0]
+            before = reference()
             for name, way in ways.items():
                 taken, features[name] = timed(way)
-                after = timed(ways[BARE])[0]
+                after = reference()
                 seconds[name].append(taken)
                 relative[name].append(2 * taken / (before + after))
                 before = after
-    report(
-        len(files),
-        *(
-            {name: float(np.median(values)) for name, values in found.items()}
-            for found in (seconds, relative)
-        ),
-        features,
-    )
+    print(f"{len(files)} images, {options.rounds} rounds")
+    report(medians(seconds, len(files)), medians(relative, len(files)), features)
 
 
 def timed(way: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
-    """CPU-seconds and features of one turn."""
+    """CPU-seconds per image, and features, of one turn."""
     start = cpu_seconds()
     features = way()
-    return cpu_seconds() - start, features
+    return (cpu_seconds() - start) / len(features), features
+
+
+def medians(times: dict[str, list[float]], count: int) -> dict[str, float]:
+    """Medians over the rounds, and what ours takes per image once it has started."""
+    result = {name: float(np.median(values)) for name, values in times.items()}
+    for ours in (OURS, IN_PROCESS):
+        start = result.pop(f"{ours}, one image")
+        result[f"{ours}, less its start"] = result[ours] - start / count
+    return result
 
 
 def report(
-    count: int,
-    seconds: dict[str, float],
-    relative: dict[str, float],
-    features: dict[str, np.ndarray],
+    seconds: dict[str, float], relative: dict[str, float], features: dict[str, np.ndarray]
 ) -> None:
-    """Print images per CPU-second; the difference is the largest from plain torch's features."""
-    for ours in (OURS, IN_PROCESS):
-        for times in (seconds, relative):
-            times[f"{ours}, less its start"] = times[ours] - times.pop(f"{ours}, one image")
-    print(f"{count} images, CPU time, medians")
+    """Print the table; the difference is the largest from plain torch's features."""
     print("| way | images per CPU-second | of the bare network | of plain torch | difference |")
     print("|---|---:|---:|---:|---:|")
+    plain = features[PLAIN]
     for name, share in sorted(relative.items(), key=lambda item: item[1]):
-        cells = [name, f"{count / seconds[name]:.1f}"]
+        cells = [name, f"{1 / seconds[name]:.1f}"]
         cells += [f"{relative[BARE] / share:.0%}", f"{relative[PLAIN] / share:.1f}x"]
         found = features.get(name)
-        cells.append("" if found is None else f"{np.abs(found - features[PLAIN]).max():.1e}")
+        cells.append("" if found is None else f"{np.abs(found[: len(plain)] - plain).max():.1e}")
         print(f"| {' | '.join(cells)} |")
 
 

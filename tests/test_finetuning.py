@@ -20,7 +20,7 @@ from sightline.features import write_feature_store
 from sightline.finetuning import FineTuningRun
 from sightline.image_batches import DEGREES, Augmentation, augment, image_batches
 from sightline.image_files import SquarePreprocessing, check_files, read_files
-from sightline.link_records import link_records
+from sightline.link_records import link_records, open_images
 from sightline.model import ModelError
 from sightline.objective import document_similarities, loss_of
 from sightline.problems import Problems, SightlineError
@@ -331,7 +331,8 @@ def test_unreadable_images_keep_their_place_in_link_records(corpus_folder, train
     document = next(iter(read(corpus_folder)))
     images = (document.images[0], "absent.png", document.images[2])
     model = LinkModel.from_pretrained(trained)
-    (record,) = link_records(model, [replace(document, images=images)], None, matrix=True)
+    source = open_images(model, read(corpus_folder))
+    (record,) = link_records(model, [replace(document, images=images)], source, matrix=True)
     assert [image["status"] for image in record["images"]] == ["ok", "missing", "ok"]
     assert "no such file" in record["images"][1]["reason"]
     assert {link["image"] for link in record["links"]} <= {0, 2}

@@ -209,12 +209,14 @@ class _Extraction:
             for decoded in self.decoder(missing()):
                 progress.advance()
                 index, content = waiting.popleft()
-                failure = _failure(decoded, content)
                 if content and decoded.pixels is not None:
                     yield content, decoded.pixels
                     continue
+                failure = Failure(decoded.status, decoded.reason or "")
                 if content:
                     self.journal.fail(content, failure)
+                elif decoded.pixels is not None:
+                    failure = Failure(Status.missing, "The file changed while it was read.")
                 outcomes[index] = failure
                 if self.problems.strict:
                     self.problems.add(files[index].path, None, failure.status, failure.reason)
@@ -248,12 +250,6 @@ class _Extraction:
         with np.errstate(over="ignore"):
             vectors = self.backbone.features(images).astype(np.float16)
         return [content for content, _ in batch], vectors
-
-
-def _failure(decoded: Decoded, content: str | None) -> Failure:
-    if decoded.pixels is not None and not content:
-        return Failure(Status.missing, "The file changed while it was read.")
-    return Failure(decoded.status, decoded.reason or "")
 
 
 @contextmanager

@@ -71,8 +71,8 @@ def train(
         files: FileFeatures | None = None
         if settings.finetune_images:
             backbone = backbone or load_trainable_backbone()
-            store = _files(corpus, backbone, pool, say)
-        if store is None:
+            store = files = _files(corpus, backbone, pool, say)
+        elif store is None:
             store = open_features(corpus)
         data = prepare(corpus, store, settings, problems, say)
         embedding, coverage = _embedding(data, settings, word_vectors, problems)
