@@ -22,6 +22,7 @@ from sightline.documents import Document
 from sightline.features import FeatureStore
 from sightline.image_features import ImageFiles, StoredImages, groups
 from sightline.linking import Link, MaxLinks, Policy, link
+from sightline.numpy_encoders import similarity_matrices
 from sightline.problems import SightlineError
 
 Features = FeatureStore | NDArray[np.floating] | None
@@ -103,13 +104,9 @@ class ClipModel:
             features = self._image_features(documents, features)
         sentence_NE = self.encode_sentences([s for d in documents for s in d.sentences])
         image_ME = self.encode_images(features)
-        matrices, sentence, image = [], 0, 0
-        for document in documents:
-            next_sentence = sentence + len(document.sentences)
-            next_image = image + len(document.images)
-            matrices.append(sentence_NE[sentence:next_sentence] @ image_ME[image:next_image].T)
-            sentence, image = next_sentence, next_image
-        return matrices
+        sentences_D = [len(document.sentences) for document in documents]
+        images_D = [len(document.images) for document in documents]
+        return similarity_matrices(sentence_NE, image_ME, sentences_D, images_D)
 
     def link(
         self,

@@ -6,7 +6,7 @@ half, and p@C is the expected precision when tied entries come in random order.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,12 @@ from sightline.decode_pool import DecodePool
 from sightline.features import FeatureStore
 from sightline.image_files import read_files
 from sightline.model import LinkModel
-from sightline.numpy_encoders import encode_images, encode_sentences
+from sightline.numpy_encoders import (
+    FloatArray,
+    encode_images,
+    encode_sentences,
+    similarity_matrices,
+)
 from sightline.progress import Progress
 
 Links = Sequence[tuple[int, int]]
@@ -187,13 +192,10 @@ def score_packed(
 
 def _similarity_matrices(
     model: LinkModel, packed: PackedDocuments, store: FeatureStore, documents: NDArray[np.int64]
-) -> Iterator[NDArray[np.floating]]:
+) -> list[FloatArray]:
     if not len(documents):
-        return
+        return []
     batch = packed.batch(documents)
     sentence_NE = encode_sentences(model.weights, batch.sentences)
     image_ME = encode_images(model.weights, store.vectors(batch.image_rows))
-    sentence = image = 0
-    for sentences, images in zip(batch.sentences_D, batch.images_D, strict=True):
-        yield (sentence_NE[sentence : sentence + sentences] @ image_ME[image : image + images].T)
-        sentence, image = sentence + sentences, image + images
+    return similarity_matrices(sentence_NE, image_ME, batch.sentences_D, batch.images_D)

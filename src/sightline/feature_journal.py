@@ -80,6 +80,9 @@ class FeatureJournal:
             self._read()
         except BaseException:
             self._close()
+            for file in (self._journal, self._partial):
+                if not Path(file.name).stat().st_size:
+                    Path(file.name).unlink()
             raise
         self._committed = time.monotonic()
         return self

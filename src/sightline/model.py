@@ -27,7 +27,7 @@ from sightline.features import FeatureStore, features_beside
 from sightline.files import write_atomically
 from sightline.image_files import read_files
 from sightline.linking import Link, MaxLinks, Policy, link
-from sightline.numpy_encoders import FloatArray
+from sightline.numpy_encoders import FloatArray, similarity_matrices
 from sightline.problems import SightlineError
 from sightline.sentences import tokenize
 from sightline.settings import Settings
@@ -102,13 +102,9 @@ class LinkModel:
         """
         sentence_NE = self.encode_sentences([s for d in documents for s in d.sentences])
         image_ME = self.encode_images(self._image_features(documents, features))
-        matrices, sentence, image = [], 0, 0
-        for document in documents:
-            next_sentence = sentence + len(document.sentences)
-            next_image = image + len(document.images)
-            matrices.append(sentence_NE[sentence:next_sentence] @ image_ME[image:next_image].T)
-            sentence, image = next_sentence, next_image
-        return matrices
+        sentences_D = [len(document.sentences) for document in documents]
+        images_D = [len(document.images) for document in documents]
+        return similarity_matrices(sentence_NE, image_ME, sentences_D, images_D)
 
     def link(
         self,

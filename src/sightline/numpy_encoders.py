@@ -8,7 +8,7 @@ Letters: B sentences or images, U distinct words, E word embedding, H hidden sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,21 @@ def encode_images(weights: Weights, features_BF: FloatArray) -> FloatArray:
     """Unit vectors of images from their backbone features."""
     values = features_BF @ weights["image.head.0.weight"].T
     return _unit(_after_first_layer(weights, "image.head", values))
+
+
+def similarity_matrices(
+    sentence_NE: FloatArray,
+    image_ME: FloatArray,
+    sentences_D: Iterable[int],
+    images_D: Iterable[int],
+) -> list[FloatArray]:
+    """Each document's own similarity matrix, from the vectors of all documents in order."""
+    matrices, sentence, image = [], 0, 0
+    for sentences, images in zip(sentences_D, images_D, strict=True):
+        next_sentence, next_image = sentence + sentences, image + images
+        matrices.append(sentence_NE[sentence:next_sentence] @ image_ME[image:next_image].T)
+        sentence, image = next_sentence, next_image
+    return matrices
 
 
 def dimension(weights: Weights) -> int:
