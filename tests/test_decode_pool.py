@@ -310,6 +310,8 @@ def test_workers_end_with_the_main_process(tmp_path, number):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A shell's background jobs are started with Ctrl-C ignored, and hand that on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     workers = [int(word) for word in process.stdout.readline().split()]
     assert len(workers) == 2
