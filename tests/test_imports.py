@@ -21,7 +21,7 @@ ORDER = [
     "image_headers", "image_colours", "images", "decode_pool", "near_duplicates",
     "onnx_files", "efficientnet_lite", "backbones", "densenet", "nasnet", "torch_backbones",
     "clip_backbones", "backbone_names",
-    "features", "image_features", "feature_journal", "extraction",
+    "duplicate_report", "features", "image_features", "feature_journal", "extraction",
     "batches", "image_files", "image_batches", "tuned_backbones",
     "efficientnet_lite_torch", "trainable_backbones",
     "assignment", "gru", "similarity", "document_similarity", "loss", "encoders", "objective",
