@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from itertools import islice
@@ -12,6 +13,7 @@ import pytest
 
 from sightline.corpus import read
 from sightline.documents import document_to_record
+from sightline.model import LinkModel
 from sightline.readers.native import write_jsonl
 
 TRAIN = ["--dimension", "16", "--epochs", "2", "--negative-documents", "5", "--token-limit", "50"]
@@ -262,6 +264,26 @@ def test_a_corpus_without_known_links_cannot_be_scored(model, corpus, tmp_path):
         "documents": 0, "skipped": 3, "auc": None, "p@1": None, "p@5": None,
     }  # fmt: skip
     assert "links are unknown" in words
+
+
+def test_ctrl_c_says_that_what_was_finished_is_kept(corpus, tmp_path):
+    command = [sys.executable, "-m", "sightline", "train", corpus, "-o", tmp_path / "m", *TRAIN]
+    run = subprocess.Popen(
+        [*command, "--epochs", "100000"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        # A shell's background jobs are started with Ctrl-C ignored, and hand that on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    for line in run.stderr:
+        if line.startswith("epoch 2"):
+            run.send_signal(signal.SIGINT)
+            break
+    _, words = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert "what was finished is kept" in words and "Traceback" not in words
+    assert LinkModel.from_pretrained(tmp_path / "m").settings.dimension == 16
 
 
 # ---- without the extras

@@ -27,6 +27,9 @@ from sightline.console import (
 )
 from sightline.problems import Problems, SightlineError
 
+#: What typer exits with after Ctrl-C, which it takes without a word.
+_INTERRUPTED = 130
+
 app = typer.Typer(
     help="Finds which sentence each image of a document belongs to.",
     no_args_is_help=True,
@@ -91,9 +94,10 @@ def main() -> None:
     except SightlineError as error:
         say(f"Error: {error}")
         sys.exit(1)
-    except KeyboardInterrupt:
-        say("Interrupted; what was finished is kept.")
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            say("Interrupted; what was finished is kept.")
+        raise
     except BrokenPipeError:
         # The reader of our output left; nothing is wrong.
         sys.stderr.close()
