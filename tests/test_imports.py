@@ -27,6 +27,8 @@ ORDER = [
     "assignment", "gru", "similarity", "document_similarity", "loss", "encoders", "objective",
     "numpy_encoders", "linking", "model", "clip_model", "link_records", "evaluation", "baselines",
     "checkpoints", "training_data", "training_run", "finetuning", "training", "console",
+    "commands", "commands.options", "commands.train", "commands.evaluate", "commands.link",
+    "commands.features", "commands.duplicates",
     "cli", "__main__",
 ]  # fmt: skip
 

@@ -1,0 +1,1 @@
+"""The commands, one file each: options in, library calls, words and data out."""

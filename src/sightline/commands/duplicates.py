@@ -1,0 +1,29 @@
+"""`sightline duplicates`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sightline.commands.options import CorpusArgument, StrictOption
+from sightline.console import report, say_problems, write_lines
+from sightline.problems import Problems
+
+
+def duplicates(
+    corpus: CorpusArgument,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="JSONL file.")] = None,
+    threshold: Annotated[int, typer.Option(min=0, help="Bits of 64 that may differ.")] = 3,
+    split: Annotated[str | None, typer.Option(help="Only these documents.")] = None,
+    strict: StrictOption = False,
+) -> None:
+    """Report the near-duplicate images of a corpus, one JSON record per pair."""
+    from sightline.corpus import read
+    from sightline.duplicate_report import duplicate_images
+
+    problems = Problems(strict=strict, report=report)
+    opened = read(corpus, split=split, problems=problems)
+    write_lines(output, duplicate_images(opened, threshold))
+    say_problems(problems)

@@ -1,0 +1,48 @@
+"""`sightline features`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sightline.commands.options import JsonOption, StrictOption
+from sightline.console import print_json, report, say, say_problems
+from sightline.problems import Problems, SightlineError
+
+
+def features(
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(help="Corpora, folders of images or images.", metavar="CORPUS..."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Feature store to write, or to add to.")
+    ],
+    backbone: Annotated[str, typer.Option(help="Pretrained image network.")] = "efficientnet-lite0",
+    weights: Annotated[
+        Path | None, typer.Option(help="Weights of the backbone, if not the known ones.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=0, help="Decoding processes; 0: threads, not isolated.")
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Images computed at a time.")] = 8,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Compute the features of a corpus's images; run again, it adds only what is missing."""
+    from sightline.backbone_names import open_backbone
+    from sightline.extraction import STATUSES, extract_features
+
+    problems = Problems(strict=strict, report=report)
+    network = open_backbone(backbone, weights, threads=1)
+    summary = extract_features(
+        inputs, output, network, workers=workers, batch=batch, problems=problems
+    )
+    say_problems(problems)
+    say(f"{summary}; store in {output}")
+    if json:
+        print_json(summary)
+    if not summary.usable:
+        raise SightlineError(f"No image could be used; {output / STATUSES} says why.")

@@ -1,0 +1,156 @@
+"""`sightline train`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sightline.commands.options import (
+    CorpusArgument,
+    FeaturesOption,
+    JsonOption,
+    MaxLinksOption,
+    StrictOption,
+)
+from sightline.console import extra_needed, max_links_from, print_json, report, say, say_problems
+from sightline.problems import Problems
+
+
+class Similarity(StrEnum):
+    """How a similarity matrix becomes one document similarity."""
+
+    AP = "AP"
+    TK = "TK"
+    DC = "DC"
+    NO_STRUCT = "NoStruct"
+
+
+class Negatives(StrEnum):
+    """Which negatives of the batch count."""
+
+    HARD = "hard"
+    MEAN = "mean"
+
+
+class SentenceEncoder(StrEnum):
+    """Which network reads a sentence."""
+
+    GRU = "gru"
+    ATTENTION = "attention"
+
+
+class Loss(StrEnum):
+    """Which loss compares documents with their negatives."""
+
+    HINGE = "hinge"
+    SOFTMAX = "softmax"
+
+
+def train(
+    corpus: CorpusArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model folder to write.")],
+    similarity: Annotated[
+        Similarity, typer.Option(help="Document similarity; NoStruct is the paper's baseline.")
+    ] = Similarity.AP,
+    max_links: MaxLinksOption = "all",
+    negatives: Annotated[Negatives, typer.Option(help="Hardest, or mean of all.")] = Negatives.HARD,
+    negative_documents: Annotated[int, typer.Option(help="b: negatives of each document.")] = 10,
+    loss: Annotated[Loss, typer.Option(help="The paper's is the hinge.")] = Loss.HINGE,
+    margin: Annotated[float, typer.Option(help="Margin of the hinge loss.")] = 0.2,
+    temperature: Annotated[float, typer.Option(help="Of the softmax loss.")] = 0.05,
+    sentence_encoder: Annotated[
+        SentenceEncoder, typer.Option(help="The paper's is the GRU.")
+    ] = SentenceEncoder.GRU,
+    layers: Annotated[int, typer.Option(help="Layers of the heads: 1 (the paper's) or 2.")] = 1,
+    dimension: Annotated[int, typer.Option(help="Size of the shared space.")] = 1024,
+    hidden: Annotated[int, typer.Option(help="Hidden width where --layers is 2.")] = 1024,
+    epochs: Annotated[int, typer.Option(help="Passes over the training documents.")] = 50,
+    learning_rate: Annotated[float, typer.Option(help="Of Adam, at the start.")] = 0.0001,
+    dropout: Annotated[float, typer.Option(help="On word dimensions and image features.")] = 0.4,
+    token_limit: Annotated[
+        int, typer.Option(help="Tokens kept of a sentence; 50 for long text.")
+    ] = 20,
+    minimum_count: Annotated[int, typer.Option(help="Rarer words are unknown.")] = 5,
+    seed: Annotated[int, typer.Option(help="Same seed, same model.")] = 1,
+    features: FeaturesOption = None,
+    word_vectors: Annotated[
+        Path | None, typer.Option(help="word2vec or GloVe file (.bin, .txt, .gz, .npz).")
+    ] = None,
+    finetune_images: Annotated[
+        bool, typer.Option("--finetune-images", help="Tune the backbone too, on the image files.")
+    ] = False,
+    image_learning_rate: Annotated[float, typer.Option(help="Of the tuned backbone.")] = 0.00001,
+    finetune_cut: Annotated[
+        int, typer.Option(help="Sentences and images a document is cut to where it is tuned.")
+    ] = 10,
+    backbone: Annotated[
+        str, typer.Option(help="To tune; densenet169 and nasnet-mobile need --backbone-weights.")
+    ] = "efficientnet-lite0",
+    backbone_weights: Annotated[
+        Path | None, typer.Option(help="Weight file of the backbone to tune.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that decode images; one per core.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue a run that was cut off.")
+    ] = False,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Train a model on a corpus; the defaults are the paper's recipe."""
+    with extra_needed("Training", "train"):
+        from sightline.trainable_backbones import load_trainable_backbone
+        from sightline.training import train as run_training
+    from sightline.batches import open_features
+    from sightline.corpus import read
+    from sightline.settings import Settings
+
+    settings = Settings(
+        similarity=similarity.value,
+        max_links=max_links_from(max_links),
+        negatives=negatives.value,
+        negative_documents=negative_documents,
+        loss=loss.value,
+        margin=margin,
+        temperature=temperature,
+        sentence_encoder=sentence_encoder.value,
+        layers=layers,  # type: ignore[arg-type]
+        dimension=dimension,
+        hidden=hidden,
+        epochs=epochs,
+        learning_rate=learning_rate,
+        dropout=dropout,
+        token_limit=token_limit,
+        minimum_count=minimum_count,
+        finetune_images=finetune_images,
+        image_learning_rate=image_learning_rate,
+        finetune_cut=finetune_cut,
+        seed=seed,
+    )
+    if finetune_images and features is not None:
+        raise typer.BadParameter("--finetune-images reads image files; leave --features out")
+    if backbone_weights is not None and not finetune_images:
+        raise typer.BadParameter("--backbone-weights are for --finetune-images only")
+    problems = Problems(strict=strict, report=report)
+    documents = read(corpus, problems=problems)
+    best = run_training(
+        documents,
+        output,
+        settings,
+        None if finetune_images else open_features(documents, features),
+        word_vectors,
+        backbone=load_trainable_backbone(backbone, backbone_weights) if finetune_images else None,
+        workers=workers,
+        resume=resume,
+        problems=problems,
+        say=say,
+    )
+    say_problems(problems)
+    loss_reached = f"validation loss {best['validation_loss']:.4f}"
+    say(f"best epoch {best['epoch']}, {loss_reached}; model in {output}")
+    if json:
+        print_json(best)
