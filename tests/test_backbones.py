@@ -76,6 +76,35 @@ def test_an_image_has_the_same_features_in_any_batch(lite0, photographs):
     assert lite0.features(batch[:0]).shape == (0, 1280)
 
 
+def test_without_onnx_runtime_torch_gives_the_same(lite0, photographs, monkeypatch):
+    batch = np.stack([lite0.preprocess(pixels) for pixels in photographs])
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)  # as if it were not installed
+    twin = load_backbone()
+    found = twin.features(batch)
+    assert np.abs(found - lite0.features(batch)).max() < 1e-4
+    assert np.abs(twin.class_scores(found) - lite0.class_scores(found)).max() < 1e-6
+    assert twin.manifest() == lite0.manifest()
+    monkeypatch.setitem(sys.modules, "sightline.efficientnet_lite_torch", None)
+    with pytest.raises(BackboneError, match="pip install onnxruntime"):
+        load_backbone()
+
+
+def test_features_are_extracted_without_onnx_runtime(tmp_path, photographs):
+    for number, pixels in enumerate(photographs):
+        Image.fromarray(pixels).save(tmp_path / f"{number}.png")
+    stores = []
+    for hidden in ("onnxruntime", "no_such_package"):
+        program = (
+            f"import sys; sys.modules[{hidden!r}] = None; from sightline.cli import main; main()"
+        )
+        target = str(tmp_path / hidden)
+        command = [sys.executable, "-c", program, "features", str(tmp_path), "-o", target]
+        subprocess.run(command, check=True, capture_output=True)
+        stores.append(np.load(tmp_path / hidden / "efficientnet-lite0.npy").astype(np.float32))
+    # Rows are float16: what differs is the rounding of its last place.
+    np.testing.assert_allclose(*stores, rtol=2**-10, atol=1e-4)
+
+
 def test_the_file_gives_class_scores_itself(lite0, photographs):
     batch = np.stack([lite0.preprocess(pixels) for pixels in photographs])
     (expected,) = lite0.network.session.run(["class_scores"], {"image": batch})

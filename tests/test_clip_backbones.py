@@ -374,6 +374,33 @@ def test_link_on_the_command_line_end_to_end(clip_folder, corpus, tmp_path):
             assert link["score"] == matrix[link["sentence"], link["image"]]
 
 
+def test_evaluate_on_the_command_line(clip_folder, corpus, tmp_path):
+    """Documents whose links are known are scored; one with a missing image is a problem."""
+    folder = tmp_path / "known"
+    folder.mkdir()
+    (folder / "images").symlink_to(corpus.parent / "images")
+    images = ["images/a.jpg", "images/b.jpg"]
+    records = [
+        {"id": "whole", "sentences": SENTENCES, "images": images, "links": [[0, 0]]},
+        {"id": "absent", "sentences": SENTENCES, "images": ["no.jpg"], "links": [[0, 0]]},
+        {"id": "unknown", "sentences": SENTENCES, "images": images},
+    ]
+    lines = "".join(json.dumps(record | {"split": "test"}) + "\n" for record in records)
+    (folder / "documents.jsonl").write_text(lines)
+    command = [sys.executable, "-m", "sightline", "evaluate", str(clip_folder), str(folder)]
+    command += ["--json", "--documents", str(tmp_path / "scores.jsonl")]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0
+    assert "'no.jpg' is missing" in done.stderr
+    scores = json.loads(done.stdout)
+    assert (scores["documents"], scores["skipped"]) == (1, 2)
+    (document,) = [d for d in read(folder) if d.id == "whole"]
+    matrix = ClipModel.from_pretrained(clip_folder).similarity_matrix(document)
+    lower = (matrix.ravel()[1:] < matrix[0, 0]).mean()
+    assert scores["auc"] == pytest.approx(100 * lower)
+
+
 def test_a_feature_store_gives_the_same_links_as_the_files(model, folder, corpus, tmp_path):
     opened = read(corpus)
     files = list(link_records(model, opened, open_images(model, opened), matrix=True))

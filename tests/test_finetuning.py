@@ -1,7 +1,10 @@
 """Fine-tuning the image network: what it sees, what it learns, what is kept and used again."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +12,8 @@ import orjson
 import pytest
 import torch
 from PIL import Image
+from safetensors.numpy import load_file, save_file
+from test_torch_backbones import WEIGHTS
 
 from sightline import LinkModel, efficientnet_lite, evaluate, read
 from sightline.backbones import backbone_file, load_backbone
@@ -296,6 +301,54 @@ def test_resumed_run_equals_an_unbroken_one_bit_for_bit(corpus_folder, trained, 
     assert len(names) == 3
     for name in names:
         assert (trained / name).read_bytes() == (tmp_path / "m" / name).read_bytes(), name
+
+
+def test_a_killed_run_goes_on_to_the_same_weights(corpus_folder, tmp_path):
+    """kill -9 in the middle of an epoch, with workers that decode, then --resume."""
+    options = ["--finetune-images", "--dimension", "8", "--epochs", "2", "--minimum-count", "1",
+               "--negative-documents", "2", "--finetune-cut", "2", "--workers", "1",
+               "--sentence-encoder", "attention"]  # fmt: skip
+    command = [sys.executable, "-m", "sightline", "train", str(corpus_folder), *options, "-o"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([*command, str(tmp_path / "whole")], check=True, env=environment)
+    killed = subprocess.Popen([*command, str(tmp_path / "killed")], env=environment)
+    log = tmp_path / "killed" / "log.jsonl"
+    deadline = time.monotonic() + 120
+    while not (log.exists() and log.read_bytes().count(b'"epoch"')):
+        assert killed.poll() is None and time.monotonic() < deadline
+        time.sleep(0.005)
+    time.sleep(0.3)  # some way into the second epoch, which takes over a second
+    killed.kill()
+    assert killed.wait() == -signal.SIGKILL
+    assert log.read_bytes().count(b'"epoch"') == 1
+    LinkModel.from_pretrained(tmp_path / "killed")  # the last good state is a model
+    subprocess.run([*command, str(tmp_path / "killed"), "--resume"], check=True, env=environment)
+    names = ["model.safetensors", "checkpoint.safetensors"]
+    names += [file.name for file in (tmp_path / "whole").glob("backbone-*")]
+    assert len(names) == 3
+    for name in names:
+        whole, parts = (tmp_path / folder / name for folder in ("whole", "killed"))
+        assert whole.read_bytes() == parts.read_bytes(), name
+
+
+@pytest.mark.parametrize("name", ["densenet169", "nasnet-mobile"])
+def test_the_papers_networks_are_tuned_in_a_whole_run(corpus_folder, tmp_path, name):
+    weights = tmp_path / f"{name}.safetensors"
+    save_file(WEIGHTS[name], weights)
+    backbone = load_trainable_backbone(name, weights)
+    documents = [d for d in read(corpus_folder) if d.id in ("d0", "d1", "d2", "d9", "d10", "d11")]
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "images").symlink_to(corpus_folder / "images")
+    write_jsonl(documents, tmp_path / "c" / "documents.jsonl")
+    settings = Settings(**{**SMALL, "epochs": 1, "finetune_cut": 1})
+    train(read(tmp_path / "c"), tmp_path / "m", settings, backbone=backbone, workers=1)
+    model = LinkModel.from_pretrained(tmp_path / "m")
+    assert model.backbone == name
+    assert model.tuned.file.endswith(".safetensors")
+    tuned = load_file(tmp_path / "m" / model.tuned.file)
+    assert any(not np.array_equal(tuned[key], WEIGHTS[name][key]) for key in tuned)
+    scores = evaluate(model, tmp_path / "c", "val")
+    assert scores["documents"] == 3
 
 
 def test_documents_with_unreadable_images_are_reported_and_skipped(corpus_folder, tmp_path):

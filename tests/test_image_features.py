@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
+from sklearn.datasets import load_sample_image
 
-from sightline import image_features
+from sightline import image_files
 from sightline.backbones import Backbone, Preprocessing, load_backbone
 from sightline.corpus import read
 from sightline.documents import Document
@@ -54,9 +56,9 @@ def documents(folder):
 
 def test_files_keep_their_places_and_are_read_once(backbone, folder, monkeypatch):
     decoded = []
-    real = image_features.decode
+    real = image_files.decode
     monkeypatch.setattr(
-        image_features, "decode", lambda *a, **k: decoded.append(a[0]) or real(*a, **k)
+        image_files, "decode", lambda *a, **k: decoded.append(a[0]) or real(*a, **k)
     )
     statuses, vectors = ImageFiles(backbone).read(documents(folder))
     assert [s["status"] for s in statuses[0]] == ["ok"] * 40
@@ -131,6 +133,65 @@ def test_a_trained_model_links_files_as_it_links_their_features(corpus, tmp_path
         np.array(files["matrix"], float), np.array(stored["matrix"], float), atol=2e-3
     )
     assert np.isnan(np.array(files["matrix"], float)).any(axis=0).tolist() == [False, True, False]
+
+
+def test_python_links_image_files_too(corpus, tmp_path):
+    model = link_model("efficientnet-lite0")
+    (document,) = corpus
+    document = replace(document, images=("a.jpg", "b.jpg"))
+    matrix = model.similarity_matrix(document)
+    extract_features([corpus], tmp_path / "features", load_backbone(threads=1), workers=0)
+    np.testing.assert_allclose(matrix, model.similarity_matrix(document), atol=2e-3)
+    with pytest.raises(SightlineError, match="'d' has no image features beside it"):
+        link_model("densenet169").link(replace(document, folder=tmp_path / "elsewhere"))
+
+
+def copies(photo):
+    """The same photograph as other cameras and programs would have saved it."""
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    large = photo.resize((5184, 3888), Image.Resampling.BICUBIC)
+    deep = Image.fromarray(np.asarray(photo.convert("L")).astype(np.uint16) * 257)
+    yield "rotated.jpg", photo.rotate(90, expand=True), {"quality": 95, "exif": turned}
+    yield "cmyk.jpg", photo.convert("CMYK"), {"quality": 95}
+    yield "large.jpg", large, {"quality": 90}
+    yield "alpha.png", photo.convert("RGBA"), {}
+    yield "plain.webp", photo, {"lossless": True}
+    yield "plain.tiff", photo, {}
+    yield "deep.png", deep, {}
+
+
+def test_copies_in_other_encodings_give_the_same_links(tmp_path):
+    """Rotated by EXIF, CMYK, of 20 megapixels, 16 bits deep and so on."""
+    photos = {
+        name: Image.fromarray(load_sample_image(name)) for name in ("china.jpg", "flower.jpg")
+    }
+    for name, photo in photos.items():
+        size = (photo.height * 4 // 3, photo.height)  # so that the large copy keeps the shape
+        photos[name] = photo = photo.crop((20, 0, 20 + size[0], size[1]))
+        (tmp_path / name).mkdir()
+        photo.save(tmp_path / name / "plain.png")
+        photo.convert("L").save(tmp_path / name / "grey.png")
+        for file, copy, options in copies(photo):
+            copy.save(tmp_path / name / file, **options)
+    model = link_model("efficientnet-lite0")
+    sentences = ("A dog.", "A cat.", "A dog and a cat.")
+
+    def linked(file):
+        images = tuple(f"{name}/{file}" for name in photos)
+        document = Document(file, sentences, images, folder=tmp_path)
+        (record,) = link_records(model, [document], ImageFiles(model.image_backbone), matrix=True)
+        assert [image["status"] for image in record["images"]] == ["ok", "ok"]
+        return [(found["sentence"], found["image"]) for found in record["links"]], record["matrix"]
+
+    plain, grey = linked("plain.png"), linked("grey.png")
+    assert np.abs(np.subtract(plain[1], grey[1])).max() > 0.02  # the model does see a difference
+    for file in sorted(path.name for path in (tmp_path / "china.jpg").iterdir()):
+        links, matrix = linked(file)
+        expected = grey if file == "deep.png" else plain
+        if file != "grey.png":
+            assert links == expected[0], file
+            np.testing.assert_allclose(matrix, expected[1], atol=0.02, err_msg=file)
 
 
 @pytest.mark.parametrize("backbone", ["densenet169", None])

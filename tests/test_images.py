@@ -15,11 +15,13 @@ import pytest
 from PIL import Image, ImageCms, TiffImagePlugin, features
 
 from sightline import images
+from sightline.backbones import Preprocessing
 from sightline.image_colours import rgb_pixels
-from sightline.images import FORMATS, Limits, Status, decode, resize_and_crop
+from sightline.images import FORMATS, Limits, Status, decode
 
 needs_avif = pytest.mark.skipif(not features.check("avif"), reason="Pillow was built without AVIF")
 WIDTH, HEIGHT = 60, 40
+LITE = Preprocessing(256, 224, "bicubic", (127, 127, 127), (128, 128, 128))
 
 
 @pytest.fixture(scope="module")
@@ -363,8 +365,8 @@ def test_a_reduced_decode_equals_a_whole_one_resized(size, kind):
     )
     reduced = ok(data, 256)
     assert error(reduced, expected) < 1
-    square = resize_and_crop(whole, 256, 224)
-    assert error(resize_and_crop(reduced.astype(np.uint8), 256, 224), square) < 1
+    square = LITE.resize(whole)
+    assert error(LITE.resize(reduced.astype(np.uint8)), square) < 1
 
 
 def test_a_reduced_decode_uses_the_interpolation(photo):
@@ -377,8 +379,6 @@ def test_a_reduced_decode_uses_the_interpolation(photo):
 def test_an_unknown_interpolation_is_the_callers_mistake(photo):
     with pytest.raises(ValueError, match="'cubic'; it must be one of bilinear, bicubic, lanczos"):
         decode(saved(photo, "PNG"), 20, interpolation="cubic")
-    with pytest.raises(ValueError, match="'cubic'; it must be one of bilinear, bicubic, lanczos"):
-        resize_and_crop(np.asarray(photo), 20, 20, "cubic")
 
 
 def test_a_smaller_image_comes_back_as_it_is(photo):
@@ -400,37 +400,6 @@ def test_large_images_are_converted_in_strips():
     assert np.array_equal(
         ok(saved(Image.fromarray(deep), "TIFF"))[..., 0], np.asarray(image)[..., 0]
     )
-
-
-@pytest.mark.parametrize(
-    "size", [(640, 480), (480, 641), (333, 500), (100, 80), (256, 256), (257, 2000)]
-)
-@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos"])
-def test_resize_and_crop_equals_resizing_whole(size, interpolation):
-    image = detailed(*size)
-    shorter = min(size)
-    whole = image.resize(
-        (round(256 * size[0] / shorter), round(256 * size[1] / shorter)),
-        Image.Resampling[interpolation.upper()],
-    )
-    left, top = (whole.width - 224) // 2, (whole.height - 224) // 2
-    expected = np.asarray(whole)[top : top + 224, left : left + 224]
-    square = resize_and_crop(np.asarray(image), 256, 224, interpolation)
-    assert square.shape == (224, 224, 3)
-    # Pillow keeps the corners of the square in single precision.
-    assert np.abs(square.astype(int) - expected).max() <= 2
-    assert error(square, expected) < 0.02
-
-
-def test_resize_and_crop_of_a_long_strip_computes_only_the_square():
-    strip = np.zeros((1, 50_000, 3), np.uint8)
-    assert resize_and_crop(strip, 256, 224).shape == (224, 224, 3)
-
-
-@pytest.mark.parametrize("crop", [0, -1, 257])
-def test_resize_and_crop_refuses_an_impossible_crop(crop):
-    with pytest.raises(ValueError, match="between 1 and shorter_side, 256"):
-        resize_and_crop(np.zeros((300, 300, 3), np.uint8), 256, crop)
 
 
 # What is not an image, or not one of ours

@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -199,7 +201,7 @@ def open_backbone(name: str, file: str, data: bytes, threads: int | None = None)
         mean=(127, 127, 127),
         scale=(128, 128, 128),
     )
-    network = OnnxNetwork.load(file, data, crop, efficientnet_lite.DIMENSION, threads)
+    network = _network(name, file, data, threads)
     digest = hashlib.sha256(data).hexdigest()
     return Backbone(name, efficientnet_lite.DIMENSION, preprocessing, digest, network)
 
@@ -216,14 +218,68 @@ def class_names() -> tuple[str, ...]:
 # ---- networks as ONNX files
 
 
+def _network(name: str, file: str, data: bytes, threads: int | None) -> Network:
+    """The network of an ONNX file in ONNX Runtime or, where that is not installed, in torch."""
+    if find_spec("onnxruntime") is None:
+        return TorchTwin.load(name, file, data)
+    crop = efficientnet_lite.VARIANTS[name].crop
+    return OnnxNetwork.load(file, data, crop, efficientnet_lite.DIMENSION, threads)
+
+
 @dataclass(frozen=True, eq=False)
-class OnnxNetwork:
-    """A network in ONNX Runtime, with `image` as input and `features` as output."""
+class _StoredNetwork:
+    """What an ONNX file holds, whatever runs it."""
 
     file: str
-    session: Any
     #: Weight and bias of the layer of class scores, where the file has one.
     classifier: tuple[FloatArray, FloatArray] | None
+
+    def class_scores(self, features: FloatArray) -> FloatArray:
+        """Images x 1000."""
+        if self.classifier is None:
+            raise BackboneError(f"{self.file} has no layer of class scores (_fc).")
+        weight, bias = self.classifier
+        return features @ weight.T + bias
+
+
+def _classifier(data: bytes) -> tuple[FloatArray, FloatArray] | None:
+    stored = read_constants(data, ["_fc.weight", "_fc.bias"])
+    arrays = [values.astype(np.float32) for values in stored.values()]
+    return (arrays[0], arrays[1]) if len(arrays) == 2 else None
+
+
+@dataclass(frozen=True, eq=False)
+class TorchTwin(_StoredNetwork):
+    """The same network in torch, for where ONNX Runtime is not installed; slower, and as good."""
+
+    compute: Callable[[FloatArray], FloatArray]
+
+    @classmethod
+    def load(cls, name: str, file: str, data: bytes) -> TorchTwin:
+        """Build the network from the weights in the bytes of an ONNX file."""
+        try:
+            from sightline.efficientnet_lite_torch import EfficientNetLite
+        except ModuleNotFoundError:
+            raise BackboneError(
+                f"The backbone {name} needs ONNX Runtime or torch, and neither is installed: "
+                "pip install onnxruntime"
+            ) from None
+        try:
+            module = EfficientNetLite(name, efficientnet_lite.folded_weights(name, data))
+        except (ValueError, RuntimeError) as error:
+            raise BackboneError(f"{file} is not the ONNX file of {name} ({error}).") from None
+        return cls(file, _classifier(data), module.compute)
+
+    def features(self, batch: FloatArray) -> FloatArray:
+        """Images x dimension."""
+        return self.compute(batch)
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxNetwork(_StoredNetwork):
+    """A network in ONNX Runtime, with `image` as input and `features` as output."""
+
+    session: Any
 
     @classmethod
     def load(
@@ -253,21 +309,12 @@ class OnnxNetwork:
                     f"{file} is not the ONNX file of this backbone: {value!r} has the shape "
                     f"{found.get(value)}, expected {['batch', *shape]}."
                 )
-        stored = read_constants(data, ["_fc.weight", "_fc.bias"])
-        classifier = [values.astype(np.float32) for values in stored.values()]
-        return cls(file, session, (classifier[0], classifier[1]) if len(stored) == 2 else None)
+        return cls(file, _classifier(data), session)
 
     def features(self, batch: FloatArray) -> FloatArray:
         """Images x dimension."""
         result: FloatArray = self.session.run(["features"], {"image": batch})[0]
         return result
-
-    def class_scores(self, features: FloatArray) -> FloatArray:
-        """Images x 1000."""
-        if self.classifier is None:
-            raise BackboneError(f"{self.file} has no layer of class scores (_fc).")
-        weight, bias = self.classifier
-        return features @ weight.T + bias
 
 
 def _read(file: Path) -> bytes:

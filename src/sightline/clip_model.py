@@ -142,6 +142,9 @@ class ClipModel:
 
     # ---- features
 
+    #: The image half is always at hand.
+    reads_images = True
+
     @property
     def backbone(self) -> str:
         """Name of the image half, which features have to come from."""

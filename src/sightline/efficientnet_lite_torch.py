@@ -52,6 +52,13 @@ class EfficientNetLite(nn.Module):
         feature_BF: Tensor = F.relu6(self._conv_head(value), inplace=True).mean((2, 3))
         return feature_BF
 
+    @torch.inference_mode()
+    def compute(self, image_BCHW: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The same on arrays, to use the network rather than to train it."""
+        writable = np.require(image_BCHW, requirements=["C", "W"])  # torch warns of any other
+        feature_BF: NDArray[np.float32] = self(torch.from_numpy(writable)).numpy()
+        return feature_BF
+
     def folded_weights(self) -> dict[str, NDArray[np.float32]]:
         """A copy of the weights as `efficientnet_lite.write_tuned` takes them."""
         return {

@@ -14,9 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.batches import PackedDocuments, open_features, pack_documents
+from sightline.clip_model import ClipModel
 from sightline.corpus import Corpus, read
 from sightline.decode_pool import DecodePool
-from sightline.features import FeatureStore
+from sightline.documents import Document
+from sightline.features import FeatureStore, features_beside
+from sightline.image_features import ImageSource, ImageStatus, groups
 from sightline.image_files import read_files
 from sightline.model import LinkModel
 from sightline.numpy_encoders import (
@@ -132,15 +135,64 @@ def evaluate(
 def corpus_features(
     model: LinkModel, corpus: Corpus, split: str | None, folder: Path | None = None
 ) -> FeatureStore:
-    """The feature store in `folder`, or the corpus's own, or what the model's own network gives.
+    """The feature store in `folder`, or the corpus's own, or what the model's network gives.
 
-    A model whose image network learned along reads the image files, each once; their features
-    are held in memory, 5 kB an image.
+    Without a store, and for a model whose image network learned along, the image files are read,
+    each once; their features are held in memory, 5 kB an image.
     """
-    if model.tuned is None or folder is not None:
+    stored = folder or (None if model.tuned else features_beside(corpus.root))
+    if stored is not None or not model.reads_images:
         return open_features(corpus, folder)
     with DecodePool() as pool:
         return read_files(corpus.documents(split), model.image_backbone, pool)
+
+
+def score_documents(
+    model: LinkModel | ClipModel,
+    corpus: Corpus,
+    split: str | None,
+    images: ImageSource,
+    cutoffs: Collection[int] = CUTOFFS,
+) -> tuple[list[DocumentScore], int]:
+    """As `score_corpus`, for any model and source of features, a group of documents at a time."""
+    scores: list[DocumentScore] = []
+    documents = 0
+    with Progress("evaluating", None, "documents") as progress:
+        for group in groups(corpus.documents(split), _DOCUMENTS_AT_ONCE):
+            known = [document for document in group if document.links is not None]
+            documents += len(group)
+            statuses, features = images.read(known)
+            usable = _usable(known, statuses, corpus)
+            documents -= len(known) - int(usable.sum())
+            kept = np.repeat(usable, [_readable(of_document) for of_document in statuses])
+            seen = [d for d, whole in zip(known, usable, strict=True) if whole]
+            for document, similarity_SV in zip(
+                seen, model.similarity_matrices(seen, features[kept]), strict=True
+            ):
+                score = score_document(document.id, similarity_SV, document.links or (), cutoffs)
+                if score is not None:
+                    scores.append(score)
+            progress.advance(len(group))
+    return scores, documents - len(scores)
+
+
+def _readable(statuses: Sequence[ImageStatus]) -> int:
+    return sum(status["status"] == "ok" for status in statuses)
+
+
+def _usable(
+    documents: Sequence[Document], statuses: Sequence[Sequence[ImageStatus]], corpus: Corpus
+) -> NDArray[np.bool_]:
+    """Which documents have all their images; the others are reported as problems."""
+    usable = np.ones(len(documents), bool)
+    for place, (document, of_document) in enumerate(zip(documents, statuses, strict=True)):
+        for image in of_document:
+            if image["status"] != "ok":
+                reason = f"image {image['id']!r} is {image['status']}: {image['reason']}"
+                corpus.problems.add(corpus.path, document.id, "images", reason)
+                usable[place] = False
+                break
+    return usable
 
 
 def score_corpus(

@@ -29,7 +29,7 @@ from sightline.feature_journal import Failure, FeatureJournal, Rows
 from sightline.features import FeatureError, FeatureStore
 from sightline.files import write_atomically
 from sightline.image_features import groups
-from sightline.images import DEFAULT_LIMITS, Decoded, Interpolation, Limits, Status, decode
+from sightline.images import DEFAULT_LIMITS, Decoded, Limits, Status, decode
 from sightline.problems import Problems, SightlineError
 from sightline.progress import Progress
 
@@ -255,15 +255,13 @@ class _Extraction:
 @contextmanager
 def _decoder(workers: int, limits: Limits, way: Preprocessing, batch: int) -> Iterator[Decoder]:
     """What decodes files in their order, to no more pixels than the backbone needs."""
-    # A resize that decoders do not know is left to the backbone.
-    known: Interpolation = "bicubic" if way.interpolation == "lanczos" else way.interpolation
-    side = None if way.interpolation == "lanczos" else way.shorter_side
+    side, interpolation = way.shorter_side, way.interpolation
     if workers:
         # The workers stay busy while two batches are collected.
         with DecodePool(workers, limits, ahead=2 * batch // workers + 2) as pool:
-            yield lambda paths: pool.decode_many(paths, side, known)
+            yield lambda paths: pool.decode_many(paths, side, interpolation)
     else:
-        one = partial(decode, shorter_side=side, limits=limits, interpolation=known)
+        one = partial(decode, shorter_side=side, limits=limits, interpolation=interpolation)
         yield lambda paths: _in_threads(one, paths, _CORES, 2 * batch + _CORES)
 
 

@@ -81,7 +81,7 @@ def image_batches(
 
     side, crop = preprocessing.side, preprocessing.crop
     pixels: list[Pixels] = []
-    for decoded in decode_files(wanted(), side, pool):
+    for decoded in decode_files(wanted(), preprocessing, pool):
         batch = begun[0]
         if decoded.pixels is None:
             raise became_unreadable(files[batch.image_rows[len(pixels)]], decoded)

@@ -1,7 +1,7 @@
-"""Image files in place of a feature store: decoded, made square, through a backbone, into memory.
+"""Image files in place of a feature store: decoded, through a backbone, into memory.
 
-This is how a model with a backbone of its own (`tuned_backbones`) gets features: each file is
-decoded and goes through the network once, with no augmentation.
+This is how documents without stored features get theirs, and how a model with a backbone of its
+own (`tuned_backbones`) does: each file is decoded and goes through the network once.
 """
 
 from __future__ import annotations
@@ -85,12 +85,13 @@ class FileFeatures(FeatureStore):
 
 
 def decode_files(
-    files: Iterable[Path], shorter_side: int | None, pool: DecodePool | None
+    files: Iterable[Path], preprocessing: Preprocessing, pool: DecodePool | None
 ) -> Iterator[Decoded]:
-    """Decode files in order, in the pool's workers if there is one."""
+    """Decode files in order, in the pool's workers if there is one, no larger than needed."""
+    side, interpolation = preprocessing.shorter_side, preprocessing.interpolation
     if pool is not None:
-        return pool.decode_many(files, shorter_side)
-    return (decode(file, shorter_side) for file in files)
+        return pool.decode_many(files, side, interpolation)
+    return (decode(file, side, interpolation=interpolation) for file in files)
 
 
 def check_files(
@@ -101,8 +102,8 @@ def check_files(
     The zeros take no memory before they are replaced (`refresh_features`).
     """
     images = _images(documents)
-    side = backbone.preprocessing.shorter_side
-    decoded = zip(images, decode_files(images.values(), side, pool), strict=True)
+    results = decode_files(images.values(), backbone.preprocessing, pool)
+    decoded = zip(images, results, strict=True)
     failures = {image: result for image, result in decoded if result.pixels is None}
     readable = {image: file for image, file in images.items() if image not in failures}
     matrix = np.zeros((len(readable), backbone.dimension), np.float32)
@@ -112,7 +113,10 @@ def check_files(
 def read_files(
     documents: Iterable[Document], backbone: Backbone, pool: DecodePool | None = None
 ) -> FileFeatures:
-    """The features of all images of the documents; each file is decoded and encoded once."""
+    """The features of all images of the documents; each file is decoded and encoded once.
+
+    The documents lie in one folder: a name stands for one file.
+    """
     images = _images(documents)
     readable: dict[str, Path] = {}
     failures: dict[str, Decoded] = {}
@@ -155,7 +159,7 @@ def _encode(
     files: Iterable[Path], backbone: Backbone, pool: DecodePool | None
 ) -> Iterator[tuple[Decoded, NDArray[np.float32] | None]]:
     """What became of each file, with its features where it could be decoded."""
-    decoded = decode_files(files, backbone.preprocessing.shorter_side, pool)
+    decoded = decode_files(files, backbone.preprocessing, pool)
     while group := list(islice(decoded, _IMAGES_AT_ONCE)):
         inputs = [backbone.preprocess(d.pixels) for d in group if d.pixels is not None]
         vectors = iter(backbone.features(np.stack(inputs)) if inputs else ())

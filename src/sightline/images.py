@@ -118,7 +118,7 @@ def decode(
     """Decode a file, or the bytes of one, to upright RGB pixels; a failure is a status.
 
     Transparency is laid on white; more than 8 bits are scaled down to 8. With `shorter_side`, an
-    image that is larger comes back resized to that, as `resize_and_crop` would resize it, but
+    image that is larger comes back resized to that, as a backbone would resize it, but
     without ever being whole in memory where its format allows: several times cheaper for a
     photograph. A smaller image comes back as it is.
     """
@@ -302,24 +302,3 @@ def _resampling(interpolation: Interpolation) -> Image.Resampling:
         known = ", ".join(get_args(Interpolation))
         raise ValueError(f"interpolation is {interpolation!r}; it must be one of {known}")
     return Image.Resampling[interpolation.upper()]
-
-
-def resize_and_crop(
-    pixels: Pixels, shorter_side: int, crop: int, interpolation: Interpolation = "bicubic"
-) -> Pixels:
-    """Resize to a shorter side, with antialiasing, and cut a square of `crop` from the centre.
-
-    Only the square is computed: whole, a strip of 1 x 50,000 pixels resized to 256 would fill
-    10 GB.
-    """
-    if not 0 < crop <= shorter_side:
-        raise ValueError(f"crop is {crop}; it must be between 1 and shorter_side, {shorter_side}")
-    resampling = _resampling(interpolation)
-    height, width = pixels.shape[:2]
-    new_width, new_height = _resized_size(width, height, shorter_side)
-    left, top = (new_width - crop) // 2, (new_height - crop) // 2
-    if (new_width, new_height) == (width, height):
-        return np.ascontiguousarray(pixels[top : top + crop, left : left + crop])
-    across, down = width / new_width, height / new_height
-    box = (left * across, top * down, (left + crop) * across, (top + crop) * down)
-    return np.array(Image.fromarray(pixels).resize((crop, crop), resampling, box=box))

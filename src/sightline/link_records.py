@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sightline.backbones import Backbone, load_backbone
 from sightline.batches import open_features
 from sightline.clip_backbones import is_clip_folder
 from sightline.clip_model import ClipModel
 from sightline.corpus import Corpus
+from sightline.decode_pool import DecodePool
 from sightline.documents import Document
-from sightline.efficientnet_lite import VARIANTS
 from sightline.features import FeatureStore, features_beside
 from sightline.image_features import ImageFiles, ImageSource, StoredImages, groups
 from sightline.linking import MaxLinks, Policy, link
@@ -38,15 +36,15 @@ def open_images(
     corpus: Corpus,
     features: Path | None = None,
     say: Callable[[str], None] = lambda _: None,
+    pool: DecodePool | None = None,
 ) -> ImageSource:
     """The feature store in `features`, else the corpus's own, else its image files.
 
     A store that the model cannot use is refused, except that CLIP, which needs no training on a
     corpus's features, turns from the corpus's own to the image files and says so.
     """
-    if isinstance(model, LinkModel) and model.tuned is not None and features is None:
-        return ImageFiles(model.image_backbone)
-    folder = features or features_beside(corpus.root)
+    tuned = isinstance(model, LinkModel) and model.tuned is not None
+    folder = features or (None if tuned else features_beside(corpus.root))
     if folder is not None:
         store = FeatureStore.open(folder)
         try:
@@ -56,21 +54,15 @@ def open_images(
             if features is not None or isinstance(model, LinkModel):
                 raise
             say(f"{refusal} The image files are read instead.")
-    if isinstance(model, ClipModel):
-        return ImageFiles(model.image_backbone)
-    if model.backbone in VARIANTS:
+    if not model.reads_images:
+        # Weights that do not come with the package: there is nothing to read the files with.
+        return StoredImages(open_features(corpus))
+    if isinstance(model, LinkModel) and not tuned:
         say(
             f"{corpus.path}: no image features beside it, and none named with --features; the "
             f"image files are read with {model.backbone}."
         )
-        return ImageFiles(_loaded(model.backbone))
-    # Weights that do not come with the package: there is nothing to read the files with.
-    return StoredImages(open_features(corpus))
-
-
-@lru_cache(maxsize=1)
-def _loaded(backbone: str) -> Backbone:
-    return load_backbone(backbone)
+    return ImageFiles(model.image_backbone, pool)
 
 
 def link_records(
@@ -83,8 +75,7 @@ def link_records(
 ) -> Iterator[dict[str, Any]]:
     """One record per document, in order; an image without features keeps its place.
 
-    Without a store, the images are read from their files, for a model with an image network of its
-    own. `matrix` adds the similarity matrix, with null in the columns of images without features.
+    `matrix` adds the similarity matrix, with null in the columns of images without features.
     """
     for group in groups(documents, _DOCUMENTS_AT_ONCE):
         statuses, features = images.read(group)

@@ -19,8 +19,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from sightline import numpy_encoders
-from sightline.backbones import Backbone
+from sightline import efficientnet_lite, numpy_encoders
+from sightline.backbones import Backbone, load_backbone
 from sightline.batches import Sentences
 from sightline.documents import Document
 from sightline.features import FeatureStore, features_beside
@@ -97,8 +97,8 @@ class LinkModel:
         """Similarity matrices of several documents, encoded together.
 
         `features` is a feature store, or the features of all their images in order; without it
-        they come from the store beside the corpus that each document was read from, or, where the
-        model has an image network of its own, from the image files.
+        they come from the store beside the corpus that each document was read from, or, where
+        there is none or the model has an image network of its own, from the image files.
         """
         sentence_NE = self.encode_sentences([s for d in documents for s in d.sentences])
         image_ME = self.encode_images(self._image_features(documents, features))
@@ -134,8 +134,14 @@ class LinkModel:
         return np.concatenate(vectors)
 
     def _features_beside(self, document: Document) -> FeatureStore:
-        if self.tuned is None:
-            return _store_beside(document)
+        folder = document.folder and features_beside(document.folder)
+        if folder is not None and self.tuned is None:
+            return _opened(folder)
+        if not self.reads_images:
+            raise SightlineError(
+                f"Document {document.id!r} has no image features beside it; give them as "
+                "`features`."
+            )
         return read_files([document], self.image_backbone)
 
     @property
@@ -143,12 +149,19 @@ class LinkModel:
         """How many numbers an image's features have."""
         return int(self.weights["image.head.0.weight"].shape[1])
 
+    @property
+    def reads_images(self) -> bool:
+        """Whether the image network is at hand: the model's own, or one with known weights."""
+        return self.tuned is not None or self.backbone in efficientnet_lite.VARIANTS
+
     @cached_property
     def image_backbone(self) -> Backbone:
-        """The model's own image network, ready to run; only for a model that has one."""
-        if self.tuned is None:
-            raise SightlineError("The model has no image network of its own.")
-        return self.tuned.open()
+        """The image network, ready to run; only for a model that `reads_images`."""
+        if self.tuned is not None:
+            return self.tuned.open()
+        if not self.reads_images:
+            raise SightlineError(f"The weights of {self.backbone or 'the backbone'} are not known.")
+        return load_backbone(str(self.backbone))
 
     def check_features(self, store: FeatureStore) -> None:
         """Refuse features that another backbone made."""
@@ -259,15 +272,6 @@ def _tuned(folder: Path, backbone: str, metadata: dict[str, str]) -> TunedBackbo
             "the whole folder again."
         )
     return tuned
-
-
-def _store_beside(document: Document) -> FeatureStore:
-    folder = document.folder and features_beside(document.folder)
-    if folder is None:
-        raise SightlineError(
-            f"Document {document.id!r} has no image features beside it; give them as `features`."
-        )
-    return _opened(folder)
 
 
 @lru_cache(maxsize=8)

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from sightline.commands.options import CorpusArgument, FeaturesOption, JsonOption, StrictOption
-from sightline.console import print_json, report, say_problems, write_lines
+from sightline.console import print_json, report, say, say_problems, write_lines
 from sightline.problems import Problems, SightlineError
 
 
 def evaluate(
     model: Annotated[
-        str, typer.Argument(help="A model folder, or a baseline: random, object-detection.")
+        str, typer.Argument(help="A model, CLIP or SigLIP folder, or random, object-detection.")
     ],
     corpus: CorpusArgument,
     split: Annotated[str, typer.Option(help="Which documents.")] = "test",
@@ -43,11 +43,18 @@ def evaluate(
         reached = baselines.score_baseline(model, opened, split, features, word_vectors, cutoffs)
         scores, skipped, notes = reached.scores, reached.skipped, reached.notes
     else:
+        from sightline.decode_pool import DecodePool
+        from sightline.link_records import open_images, open_model
         from sightline.model import LinkModel
 
-        loaded = LinkModel.from_pretrained(model)
-        store = evaluation.corpus_features(loaded, opened, split, features)
-        scores, skipped = evaluation.score_corpus(loaded, opened, split, store, cutoffs)
+        loaded = open_model(model)
+        if isinstance(loaded, LinkModel):
+            store = evaluation.corpus_features(loaded, opened, split, features)
+            scores, skipped = evaluation.score_corpus(loaded, opened, split, store, cutoffs)
+        else:
+            with DecodePool() as pool:
+                images = open_images(loaded, opened, features, say, pool)
+                scores, skipped = evaluation.score_documents(loaded, opened, split, images, cutoffs)
     if documents is not None:
         write_lines(documents, (score.to_record() for score in scores))
     say_problems(problems)

@@ -39,6 +39,7 @@ def link(
 ) -> None:
     """Link the documents of a corpus: one JSON record per document."""
     from sightline.corpus import read
+    from sightline.decode_pool import DecodePool
     from sightline.link_records import link_records, open_images, open_model
 
     loaded = open_model(model)
@@ -49,13 +50,14 @@ def link(
     def records() -> Iterator[dict[str, Any]]:
         for path in inputs:
             corpus = read(path, split=split, problems=problems, allow_empty=True)
-            images = open_images(loaded, corpus, features, say)
+            images = open_images(loaded, corpus, features, say, pool)
             for record in link_records(loaded, corpus, images, policy.value, cap, matrix):
                 seen["documents"] += 1
                 seen.update(image["status"] for image in record["images"])
                 yield record
 
-    write_lines(output, records())
+    with DecodePool() as pool:
+        write_lines(output, records())
     say_problems(problems)
     if not seen["documents"]:
         raise SightlineError("No document could be linked.")
