@@ -1,0 +1,222 @@
+"""`sightline build`: one command for each of the paper's datasets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sightline.commands.options import JsonOption, StrictOption
+from sightline.console import print_json, report, say, say_problems
+from sightline.problems import Problems
+
+if TYPE_CHECKING:
+    from sightline.documents import Document
+    from sightline.image_folders import ImageFolder
+
+build = typer.Typer(
+    name="build",
+    help="Build one of the paper's corpora from the dataset as its authors publish it.",
+    no_args_is_help=True,
+)
+
+OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Corpus folder to write.")]
+SeedOption = Annotated[int, typer.Option(help="Same seed, same corpus.")]
+ImagesOption = Annotated[
+    Path | None, typer.Option(help="Folder of the image files: what is missing there is dropped.")
+]
+VistArgument = Annotated[
+    Path, typer.Argument(help="Folder with VIST's annotation files.", metavar="FOLDER")
+]
+#: A builder: it fills the problems it meets and counts what its recipe drops.
+Builder = Callable[[Problems, Counter[str]], Iterator["Document"]]
+
+
+@build.command()
+def mscoco(
+    annotations: Annotated[
+        list[Path],
+        typer.Argument(help="COCO caption files, such as captions_train2014.json."),
+    ],
+    output: OutputOption,
+    validation: Annotated[
+        float, typer.Option(help="Validation documents: a share, or a number from 1 on.")
+    ] = 0.2,
+    test: Annotated[
+        float, typer.Option(help="Test documents: a share, or a number from 1 on.")
+    ] = 0.2,
+    versions: Annotated[
+        int, typer.Option(min=1, help="Versions of a training document, by other captions.")
+    ] = 5,
+    images: ImagesOption = None,
+    seed: SeedOption = 1,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """5 captioned images, 5 images and 5 captions of others; 5 links of 100."""
+    from sightline.readers.mscoco import read_mscoco
+
+    def documents(problems: Problems, dropped: Counter[str]) -> Iterator[Document]:
+        return read_mscoco(
+            annotations,
+            seed=seed,
+            validation=validation,
+            test=test,
+            versions=versions,
+            images=_image_folder(images, output),
+            problems=problems,
+            dropped=dropped,
+        )
+
+    options = {"seed": seed, "validation": validation, "test": test, "versions": versions}
+    _write("mscoco", documents, output, annotations, options, images, strict, json)
+
+
+@build.command()
+def dii(
+    folder: VistArgument,
+    output: OutputOption,
+    images: ImagesOption = None,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """VIST's descriptions in isolation: 5 images of an album, each with its caption."""
+    from sightline.readers.vist import DII, read_vist, vist_files
+
+    def documents(problems: Problems, dropped: Counter[str]) -> Iterator[Document]:
+        return read_vist(
+            folder, DII, images=_image_folder(images, output), problems=problems, dropped=dropped
+        )
+
+    _write("dii", documents, output, vist_files(folder, DII), {}, images, strict, json)
+
+
+@build.command()
+def sis(
+    folder: VistArgument,
+    output: OutputOption,
+    images: ImagesOption = None,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """VIST's stories in sequence: 5 images of an album and the sentences of a story."""
+    from sightline.readers.vist import SIS, read_vist, vist_files
+
+    def documents(problems: Problems, dropped: Counter[str]) -> Iterator[Document]:
+        return read_vist(
+            folder, SIS, images=_image_folder(images, output), problems=problems, dropped=dropped
+        )
+
+    _write("sis", documents, output, vist_files(folder, SIS), {}, images, strict, json)
+
+
+@build.command("dii-stress")
+def dii_stress(
+    folder: VistArgument,
+    output: OutputOption,
+    distractors: Annotated[
+        int, typer.Option(min=1, help="Captions of other images that are added.")
+    ] = 45,
+    images: ImagesOption = None,
+    seed: SeedOption = 1,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """DII with 45 captions of other images added to each document: 5 links of 250."""
+    from sightline.readers.vist import DII, read_dii_stress, vist_files
+
+    def documents(problems: Problems, dropped: Counter[str]) -> Iterator[Document]:
+        return read_dii_stress(
+            folder,
+            seed=seed,
+            distractors=distractors,
+            images=_image_folder(images, output),
+            problems=problems,
+            dropped=dropped,
+        )
+
+    options = {"seed": seed, "distractors": distractors}
+    _write("dii-stress", documents, output, vist_files(folder, DII), options, images, strict, json)
+
+
+@build.command()
+def rqa(
+    train: Annotated[
+        Path, typer.Argument(help="RecipeQA's training questions, train.json.", metavar="TRAIN")
+    ],
+    given_validation: Annotated[
+        Path,
+        typer.Argument(help="Its validation questions, val.json: the test split.", metavar="VAL"),
+    ],
+    output: OutputOption,
+    validation: Annotated[
+        float, typer.Option(help="Training recipes reserved: a share, or a number from 1 on.")
+    ] = 0.127,
+    images: ImagesOption = None,
+    seed: SeedOption = 1,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """RecipeQA's recipes: a sentence is a step's title and body, linked to its images."""
+    from sightline.readers.recipeqa import read_recipeqa
+
+    def documents(problems: Problems, dropped: Counter[str]) -> Iterator[Document]:
+        return read_recipeqa(
+            train,
+            given_validation,
+            seed=seed,
+            validation=validation,
+            images=_image_folder(images, output),
+            problems=problems,
+            dropped=dropped,
+        )
+
+    options = {"seed": seed, "validation": validation}
+    _write("rqa", documents, output, [train, given_validation], options, images, strict, json)
+
+
+def _image_folder(images: Path | None, output: Path) -> ImageFolder | None:
+    from sightline.image_folders import ImageFolder
+
+    return None if images is None else ImageFolder.open(images, output)
+
+
+def _write(
+    name: str,
+    builder: Builder,
+    output: Path,
+    inputs: Sequence[Path],
+    options: dict[str, Any],
+    images: Path | None,
+    strict: bool,
+    json: bool,
+) -> None:
+    """Build the corpus and show what it looks like, beside the paper's own row."""
+    from sightline.building import build_corpus
+    from sightline.corpus_statistics import statistics_table
+    from sightline.paper import TABLE_1
+
+    problems = Problems(strict=strict, report=report)
+    dropped: Counter[str] = Counter()
+    statistics = build_corpus(
+        name,
+        builder(problems, dropped),
+        output,
+        inputs=inputs,
+        options={**options, "images": None if images is None else str(images)},
+        problems=problems,
+        dropped=dropped,
+    )
+    say_problems(problems)
+    for what, count in sorted((+dropped).items()):
+        say(f"dropped {count:,} {what}")
+    if images is None:
+        say("images were not looked for; --images FOLDER drops what cannot be had")
+    say(f"{statistics.total:,} documents in {output}")
+    if json:
+        print_json({**statistics.to_record(), "dropped": dict(sorted((+dropped).items()))})
+    else:
+        typer.echo(statistics_table(name, statistics, TABLE_1[name]))
