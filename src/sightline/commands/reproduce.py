@@ -1,0 +1,105 @@
+"""`sightline reproduce`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sightline.commands.options import CorpusArgument, FeaturesOption, JsonOption, StrictOption
+from sightline.console import print_json, report, say, say_problems
+from sightline.problems import MissingExtraError, Problems, SightlineError
+
+
+class Dataset(StrEnum):
+    """The paper's datasets with ground truth."""
+
+    MSCOCO = "mscoco"
+    DII = "dii"
+    SIS = "sis"
+    DII_STRESS = "dii-stress"
+    RQA = "rqa"
+    DIY = "diy"
+
+
+def reproduce(
+    corpus: CorpusArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for runs and tables.")],
+    rows: Annotated[
+        str, typer.Option(help="main, all, or names with commas: 'AP, AP half b20'.")
+    ] = "main",
+    dataset: Annotated[
+        Dataset | None, typer.Option(help="The paper's dataset to compare with.")
+    ] = None,
+    documents: Annotated[
+        int | None, typer.Option(min=1, help="Training documents, drawn by the seed.")
+    ] = None,
+    epochs: Annotated[int, typer.Option(help="Passes over the training documents.")] = 50,
+    dimension: Annotated[int, typer.Option(help="Size of the shared space.")] = 1024,
+    learning_rate: Annotated[float, typer.Option(help="Of Adam, at the start.")] = 0.0001,
+    token_limit: Annotated[
+        int, typer.Option(help="Tokens kept of a sentence; 50 for long text.")
+    ] = 20,
+    minimum_count: Annotated[int, typer.Option(help="Rarer words are unknown.")] = 5,
+    seed: Annotated[int, typer.Option(help="Same seed, same results.")] = 1,
+    features: FeaturesOption = None,
+    word_vectors: Annotated[
+        Path | None, typer.Option(help="word2vec or GloVe file (.bin, .txt, .gz, .npz).")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Rows made at the same time.")] = 1,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Of each job; by default they share the cores.")
+    ] = None,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Reproduce the paper's tables on a corpus; run again, it goes on where it was cut off."""
+    from importlib.util import find_spec
+
+    from sightline.corpus import read
+    from sightline.reproduction import reproduce as run_reproduction
+    from sightline.reproduction_rows import rows_from
+    from sightline.reproduction_setup import Setup
+    from sightline.settings import Settings
+    from sightline.table_files import tables_of
+
+    if find_spec("torch") is None:
+        raise MissingExtraError("Reproducing", "reproduce")
+    setup = Setup(
+        corpus=corpus,
+        output=output,
+        settings=Settings(
+            epochs=epochs,
+            dimension=dimension,
+            learning_rate=learning_rate,
+            token_limit=token_limit,
+            minimum_count=minimum_count,
+            seed=seed,
+        ),
+        documents=documents,
+        features=features,
+        word_vectors=word_vectors,
+        threads=threads,
+        strict=strict,
+    )
+    chosen_rows = rows_from(rows)
+    problems = Problems(strict=strict, report=report)
+    opened = read(corpus, problems=problems)
+    command = shlex.join(["sightline", *sys.argv[1:]])
+    documents_used, states = run_reproduction(setup, opened, chosen_rows, jobs, command)
+    say_problems(problems)
+    notes = [*documents_used.notes, *(str(s) for s in states if s.status in ("failed", "absent"))]
+    tables = tables_of(output, None if dataset is None else dataset.value, notes, seed)
+    tables.write(output)
+    if json:
+        print_json(tables.to_record())
+    else:
+        tables.show()
+    say(f"tables in {output}: tables.md, tables.tex, tables.csv, tables.json")
+    failed = [str(state.row) for state in states if state.status == "failed"]
+    if failed:
+        raise SightlineError(f"Rows that failed: {', '.join(failed)}; the others are finished.")
