@@ -25,6 +25,10 @@ build = typer.Typer(
 
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Corpus folder to write.")]
 SeedOption = Annotated[int, typer.Option(help="Same seed, same corpus.")]
+ValidationOption = Annotated[
+    float, typer.Option(help="Validation documents: a share, or a number from 1 on.")
+]
+TestOption = Annotated[float, typer.Option(help="Test documents: a share, or a number from 1 on.")]
 ImagesOption = Annotated[
     Path | None, typer.Option(help="Folder of the image files: what is missing there is dropped.")
 ]
@@ -42,12 +46,8 @@ def mscoco(
         typer.Argument(help="COCO caption files, such as captions_train2014.json."),
     ],
     output: OutputOption,
-    validation: Annotated[
-        float, typer.Option(help="Validation documents: a share, or a number from 1 on.")
-    ] = 0.2,
-    test: Annotated[
-        float, typer.Option(help="Test documents: a share, or a number from 1 on.")
-    ] = 0.2,
+    validation: ValidationOption = 0.2,
+    test: TestOption = 0.2,
     versions: Annotated[
         int, typer.Option(min=1, help="Versions of a training document, by other captions.")
     ] = 5,
@@ -176,6 +176,82 @@ def rqa(
 
     options = {"seed": seed, "validation": validation}
     _write("rqa", documents, output, [train, given_validation], options, images, strict, json)
+
+
+@build.command()
+def diy(
+    dumps: Annotated[
+        list[Path],
+        typer.Argument(help="Dumps of Reddit submissions: JSON lines, or .zst, .bz2, .xz of them."),
+    ],
+    output: OutputOption,
+    pages: Annotated[
+        Path, typer.Option(help="Folder of saved album pages of imgur, <album id>.html.")
+    ],
+    images: Annotated[Path, typer.Option(help="Folder of the image files, <image id>.jpg.")],
+    # The paper's splits are 6.8K, 1K and 1K documents.
+    validation: ValidationOption = 1 / 8.8,
+    test: TestOption = 1 / 8.8,
+    seed: SeedOption = 1,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Albums posted to Reddit's DIY: the captions, each linked to its image."""
+    from sightline.image_folders import ImageFolder
+    from sightline.readers.diy import read_diy
+
+    def documents(problems: Problems, dropped: Counter[str]) -> Iterator[Document]:
+        return read_diy(
+            dumps,
+            pages,
+            seed=seed,
+            validation=validation,
+            test=test,
+            images=ImageFolder.open(images, output),
+            problems=problems,
+            dropped=dropped,
+        )
+
+    options = {"seed": seed, "validation": validation, "test": test, "pages": str(pages)}
+    _write("diy", documents, output, dumps, options, images, strict, json)
+
+
+@build.command()
+def wiki(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of ImageCLEF's Wikipedia collection, or a JSONL file of articles."
+        ),
+    ],
+    output: OutputOption,
+    language: Annotated[str, typer.Option(help="Language of the collection's articles.")] = "en",
+    # The paper's splits are 14K, 1K and 1K documents.
+    validation: ValidationOption = 1 / 16,
+    test: TestOption = 1 / 16,
+    images: ImagesOption = None,
+    seed: SeedOption = 1,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Wikipedia articles of at least 10 sentences and 3 images; the links are unknown."""
+    from sightline.readers.wiki import read_wiki
+
+    def documents(problems: Problems, dropped: Counter[str]) -> Iterator[Document]:
+        return read_wiki(
+            source,
+            language=language,
+            seed=seed,
+            validation=validation,
+            test=test,
+            images=_image_folder(images, output),
+            problems=problems,
+            dropped=dropped,
+        )
+
+    options = {"seed": seed, "validation": validation, "test": test, "language": language}
+    inputs = [source] if source.is_file() else []
+    _write("wiki", documents, output, inputs, options, images, strict, json)
 
 
 def _image_folder(images: Path | None, output: Path) -> ImageFolder | None:
