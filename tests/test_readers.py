@@ -1,3 +1,4 @@
+import dataclasses
 import gzip
 import random
 import sys
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from test_documents import BAD, FILLED_TEXT, TEXT, bad_record, document_strategy
 
 from sightline.corpus import read
-from sightline.documents import Document
+from sightline.documents import Document, document_to_record
 from sightline.problems import MissingExtraError, ProblemError, Problems, SightlineError
 from sightline.readers import native
 from sightline.readers.hessel2019 import Stored, read_hessel2019, write_hessel2019
@@ -171,6 +172,17 @@ def test_line_over_the_limit_is_not_held_in_memory(tmp_path, monkeypatch):
     finally:
         tracemalloc.stop()
     assert peak < 2**23
+
+
+def test_further_keys_and_bad_lines_among_many(tmp_path):
+    documents = many_documents(1000)
+    documents[300] = dataclasses.replace(documents[300], extra={"title": "t"})
+    lines = [orjson.dumps(document_to_record(document)) + b"\n" for document in documents]
+    lines[100:101] = [b"{\n", b" \n"]
+    lines[700] = b'{"id": 7}\n'
+    found, problems = read_bytes(b"".join(lines), tmp_path)
+    assert found == documents[:100] + documents[101:699] + documents[700:]
+    assert [(p.line, p.field) for p in problems] == [(101, None), (701, "id")]
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
@@ -643,7 +655,7 @@ def test_release_has_no_place_for_some_things(tmp_path):
         Document("e", ("a",), ("x",), None, "validation", {"metadata": {"url": "u"}}),
         Document("f", ("a",), ("x",), None, "train-extra"),
     ]
-    assert write_hessel2019(documents, tmp_path) == Stored(3, 0, 3)
+    assert write_hessel2019(documents, tmp_path) == Stored(3, 0, 3, splits_lost=2)
     splits = orjson.loads((tmp_path / "docs.json").read_bytes())
     assert {split: [doc[2] for doc in docs] for split, docs in splits.items()} == {
         "train": ["d"],

@@ -4,11 +4,14 @@
     doc = [[[image, label], ...], [[sentence, label], ...], metadata]
 
 An image's label is the index of its sentence and a sentence's label the index of its image; -1
-means no link and null means unknown. A link may stand on either side or on both.
+means no link and null means unknown. A link may stand on either side or on both. An image is an
+id of `id2row.json`: its file name without folder and extension. Where `write_hessel2019` had to
+shorten paths to ids, `image_paths.json` beside it says which path an id was.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +25,7 @@ from sightline.problems import Problems, SightlineError
 from sightline.readers.native import open_for_reading
 
 FILE_NAME = "docs.json"
+PATHS_NAME = "image_paths.json"
 
 _NO_LINK = -1
 _NO_METADATA = "na"
@@ -34,6 +38,7 @@ class Stored:
     documents: int
     links_lost: int
     keys_lost: int  # further keys of a document, summed over documents
+    splits_lost: int = 0  # documents that had another split, or none
 
 
 def read_hessel2019(
@@ -44,20 +49,16 @@ def read_hessel2019(
     The file is one JSON value and is read whole, so it has to fit in memory several times over.
     """
     path = path / FILE_NAME if path.is_dir() else path
-    with open_for_reading(path) as file:
-        try:
-            splits = orjson.loads(file.read())
-        except orjson.JSONDecodeError as error:
-            raise SightlineError(f"{path}: not valid JSON: {error}") from error
-    if not isinstance(splits, dict):
-        raise SightlineError(f"{path}: expected an object of splits, found {kind(splits)}")
+    splits = _load(path, "splits")
+    paths = path.with_name(PATHS_NAME)
+    image_paths = _load(paths, "paths") if paths.is_file() else {}
     for split, docs in splits.items():
         if not isinstance(docs, list):
             problems.add(path, split, None, f"expected a list of documents, found {kind(docs)}")
             continue
         for index, doc in enumerate(docs):
             try:
-                document = _document(doc, split, index, allow_empty)
+                document = _document(doc, split, index, image_paths, allow_empty)
             except FieldError as error:
                 problems.add(path, f"{split}[{index}]", error.field, error.reason)
             else:
@@ -70,17 +71,20 @@ def write_hessel2019(documents: Iterable[Document], folder: Path) -> Stored:
     A label holds one link, so documents with many links lose some, as few as can be. An id takes
     the place of the metadata, unless it is the one that reading makes up for that position.
     Other further keys have no place. Documents without a split go to `train`. All three splits
-    are written even if empty, because the original code asks for them. Everything is held in
-    memory until it is written.
+    are written even if empty, because the original code asks for them. An image is written as the
+    id that the original code looks up; `image_paths.json` keeps the paths, if any was longer.
+    Everything is held in memory until it is written.
     """
     splits: dict[str, list[orjson.Fragment]] = {"train": [], "val": [], "test": []}
-    links_lost = keys_lost = 0
+    ids = _ImageIds()
+    links_lost = keys_lost = splits_lost = 0
     for document in documents:
         split = split_name(document.split) or "train"
         docs = splits.setdefault(split, [])
         image_labels, sentence_labels, links_without_room = _labels(document)
         metadata, keys_without_room = _metadata(document, f"{split}-{len(docs)}")
-        images = list(zip(document.images, image_labels, strict=True))
+        names = [ids.of(image) for image in document.images]
+        images = list(zip(names, image_labels, strict=True))
         sentences = list(zip(document.sentences, sentence_labels, strict=True))
         try:
             docs.append(orjson.Fragment(orjson.dumps([images, sentences, metadata])))
@@ -91,12 +95,55 @@ def write_hessel2019(documents: Iterable[Document], folder: Path) -> Stored:
             ) from error
         links_lost += links_without_room
         keys_lost += keys_without_room
+        splits_lost += document.split != split
     folder.mkdir(parents=True, exist_ok=True)
+    if ids.paths:
+        write_atomically(folder / PATHS_NAME, orjson.dumps(ids.paths))
+    else:
+        (folder / PATHS_NAME).unlink(missing_ok=True)
     write_atomically(folder / FILE_NAME, orjson.dumps(splits))
-    return Stored(sum(map(len, splits.values())), links_lost, keys_lost)
+    return Stored(sum(map(len, splits.values())), links_lost, keys_lost, splits_lost)
 
 
-def _document(doc: object, split: str, index: int, allow_empty: bool) -> Document:
+class _ImageIds:
+    """Gives each image an id of its own, and keeps the paths of those that it shortened."""
+
+    def __init__(self) -> None:
+        self.paths: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
+        self._taken: dict[str, int] = {}  # and the number last tried for it
+
+    def of(self, image: str) -> str:
+        """Give the file name without folder and extension, made unique if another image has it."""
+        if image not in self._ids:
+            name = re.split(r"[/\\]", image)[-1]
+            wanted = name.rpartition(".")[0] or name
+            # What is left of a path such as `a/ .jpg` would be refused when it is read.
+            wanted = identifier = wanted if wanted.strip() else image
+            while identifier in self._taken:
+                self._taken[wanted] += 1
+                identifier = f"{wanted}~{self._taken[wanted]}"
+            self._taken[identifier] = 1
+            self._ids[image] = identifier
+            if identifier != image:
+                self.paths[identifier] = image
+        return self._ids[image]
+
+
+def _load(path: Path, of: str) -> dict[str, Any]:
+    with open_for_reading(path) as file:
+        try:
+            value = orjson.loads(file.read())
+        except orjson.JSONDecodeError as error:
+            raise SightlineError(f"{path}: not valid JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise SightlineError(f"{path}: expected an object of {of}, found {kind(value)}")
+    return value
+
+
+def _document(
+    doc: object, split: str, index: int, image_paths: dict[str, Any], allow_empty: bool
+) -> Document:
     if not isinstance(doc, list) or len(doc) != 3:
         found = f"a list of {len(doc)}" if isinstance(doc, list) else kind(doc)
         raise FieldError(None, f"expected [images, sentences, metadata], found {found}")
@@ -107,7 +154,9 @@ def _document(doc: object, split: str, index: int, allow_empty: bool) -> Documen
     record: dict[str, Any] = {
         "id": f"{split}-{index}",
         "sentences": sentences,
-        "images": images,
+        "images": [
+            image_paths.get(image, image) if isinstance(image, str) else image for image in images
+        ],
         "links": _links(image_labels, sentence_labels),
         "split": split,
     }

@@ -6,24 +6,31 @@ Needs the extra `parquet` (pyarrow), which is imported only when a Parquet file 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from sightline.documents import (
-    FIELDS,
-    Document,
-    FieldError,
-    document_from_record,
-    document_to_record,
-)
+import orjson
+
+from sightline.documents import Document, FieldError, document_out_of, document_to_record
 from sightline.files import atomic_writer
 from sightline.problems import MissingExtraError, Problems, SightlineError
 from sightline.readers.native import open_for_reading
 
 # Rows held at a time: enough to spread the cost of a call, few enough for long documents.
 _BATCH = 256
+# What is kept of another format's record, as JSON in a string: columns would neither keep the order
+# of its keys nor tell null from absent, and some values have no common type.
+_AS_JSON = frozenset({"mmc4", "obelics", "webdataset"})
+_COLUMNS = {
+    "id": "text",
+    "sentences": "texts",
+    "images": "texts",
+    "links": "pairs",
+    "split": "text",
+}
 
 
 def read_parquet(path: Path, problems: Problems, allow_empty: bool = False) -> Iterator[Document]:
@@ -31,34 +38,57 @@ def read_parquet(path: Path, problems: Problems, allow_empty: bool = False) -> I
 
     A null in a further column means that the document has no such key.
     """
+    for row, record in parquet_rows(path, problems, ("id", "sentences", "images")):
+        for key in [key for key, value in record.items() if value is None]:
+            del record[key]
+        for key in _AS_JSON & record.keys():
+            with suppress(ValueError, TypeError):  # not written here, and no JSON
+                record[key] = orjson.loads(record[key])
+        try:
+            document = document_out_of(record, allow_empty)
+        except FieldError as error:
+            problems.add(path, row, error.field, error.reason)
+        else:
+            yield document
+
+
+def parquet_rows(
+    path: Path, problems: Problems, needed: Iterable[str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield each row's number and its columns; a row that cannot be read is a problem."""
     with open_for_reading(path) as file:
-        for row, record in enumerate(_records(path, file), start=1):
+        for row, record in enumerate(_records(path, file, needed), start=1):
             if isinstance(record, str):
                 problems.add(path, row, None, record)
-                continue
-            for key in [key for key, value in record.items() if value is None]:
-                del record[key]
-            try:
-                document = document_from_record(record, allow_empty)
-            except FieldError as error:
-                problems.add(path, row, error.field, error.reason)
             else:
-                yield document
+                yield row, record
 
 
-def write_parquet(documents: Iterable[Document], path: Path) -> int:
+def parquet_columns(path: Path) -> list[str]:
+    """Give the names of a file's columns."""
+    with open_for_reading(path) as file:
+        return list(_opened(path, file).schema_arrow.names)
+
+
+def write_parquet(
+    documents: Iterable[Document],
+    path: Path,
+    to_record: Callable[[Document], dict[str, Any]] | None = None,
+    columns: Mapping[str, str] = _COLUMNS,
+) -> int:
     """Write documents to a Parquet file; gives their number.
 
     Further keys become columns of the type that Arrow infers from all their values; a key whose
     values have no common type is refused. What a column cannot tell apart comes back alike: a key
     that is null and one that is absent, in nested objects too, and a whole number among
-    fractions and that fraction.
+    fractions and that fraction. `to_record` and `columns` are those of another format.
     """
     pyarrow = _pyarrow("Writing Parquet")
     # A Parquet file needs its column types at its head, while the last document may still change
     # them and the documents may be too many to hold: hence the detour by a temporary file.
     with atomic_writer(path) as file, tempfile.TemporaryFile(dir=path.resolve().parent) as spill:
-        schema, count = _spill(documents, spill, pyarrow)
+        records = map(to_record or _row, documents)
+        schema, count = _spill(records, spill, _schema(columns, pyarrow), pyarrow)
         try:
             writer = pyarrow.parquet.ParquetWriter(file, schema, compression="zstd")
         except pyarrow.ArrowException as error:
@@ -67,6 +97,16 @@ def write_parquet(documents: Iterable[Document], path: Path) -> int:
             for table in _spilled(spill, pyarrow):
                 writer.write_table(_with_schema(table, schema, pyarrow))
     return count
+
+
+def _row(document: Document) -> dict[str, Any]:
+    record = document_to_record(document)
+    for key in _AS_JSON & record.keys():
+        try:
+            record[key] = orjson.dumps(record[key]).decode()
+        except TypeError as error:
+            raise _column_error(key, error) from error
+    return record
 
 
 def _pyarrow(what: str) -> Any:
@@ -78,16 +118,21 @@ def _pyarrow(what: str) -> Any:
     return pyarrow
 
 
-def _records(path: Path, file: IO[bytes]) -> Iterator[dict[str, Any] | str]:
-    """Yield one record a row, or the reason why there is none; damage ends the rows."""
+def _opened(path: Path, file: IO[bytes]) -> Any:
     pyarrow = _pyarrow("Reading Parquet")
     try:
-        parquet = pyarrow.parquet.ParquetFile(file)
+        return pyarrow.parquet.ParquetFile(file)
     except (pyarrow.ArrowException, OSError) as error:
         raise SightlineError(f"{path}: cannot be read as Parquet: {error}") from error
-    if missing := {"id", "sentences", "images"}.difference(parquet.schema_arrow.names):
+
+
+def _records(path: Path, file: IO[bytes], needed: Iterable[str]) -> Iterator[dict[str, Any] | str]:
+    """Yield one record a row, or the reason why there is none; damage ends the rows."""
+    parquet = _opened(path, file)
+    pyarrow = _pyarrow("Reading Parquet")
+    if missing := set(needed).difference(parquet.schema_arrow.names):
         raise SightlineError(
-            f"{path}: expected the columns id, sentences and images; "
+            f"{path}: expected the columns {', '.join(needed)}; "
             f"missing: {', '.join(sorted(missing))}"
         )
     batches = parquet.iter_batches(batch_size=_BATCH)
@@ -114,17 +159,18 @@ def _rows(batch: Any) -> Iterator[dict[str, Any] | str]:
                 yield f"not valid UTF-8: {error}"
 
 
-def _spill(documents: Iterable[Document], spill: IO[bytes], pyarrow: Any) -> tuple[Any, int]:
+def _spill(
+    records: Iterator[dict[str, Any]], spill: IO[bytes], schema: Any, pyarrow: Any
+) -> tuple[Any, int]:
     """Write batches of Arrow columns, each a stream of its own; gives their common schema."""
-    schema = _field_schema(pyarrow)
+    types = {field.name: field.type for field in schema}
     count = 0
-    documents = iter(documents)
-    while records := [document_to_record(document) for document in islice(documents, _BATCH)]:
-        batch = _batch(records, pyarrow)
+    while some := list(islice(records, _BATCH)):
+        batch = _batch(some, types, pyarrow)
         schema = _merged(schema, batch.schema, pyarrow)
         with pyarrow.ipc.new_stream(spill, batch.schema) as stream:
             stream.write_batch(batch)
-        count += len(records)
+        count += len(some)
     return schema, count
 
 
@@ -135,16 +181,17 @@ def _spilled(spill: IO[bytes], pyarrow: Any) -> Iterator[Any]:
         yield pyarrow.ipc.open_stream(spill).read_all()
 
 
-def _field_schema(pyarrow: Any) -> Any:
-    strings = pyarrow.list_(pyarrow.string())
-    links = pyarrow.list_(pyarrow.list_(pyarrow.int64()))
-    types = (pyarrow.string(), strings, strings, links, pyarrow.string())
-    return pyarrow.schema(list(zip(FIELDS, types, strict=True)))
+def _schema(columns: Mapping[str, str], pyarrow: Any) -> Any:
+    types = {
+        "text": pyarrow.string(),
+        "texts": pyarrow.list_(pyarrow.string()),
+        "pairs": pyarrow.list_(pyarrow.list_(pyarrow.int64())),
+    }
+    return pyarrow.schema([(name, types[kind]) for name, kind in columns.items()])
 
 
-def _batch(records: list[dict[str, Any]], pyarrow: Any) -> Any:
-    types = {field.name: field.type for field in _field_schema(pyarrow)}
-    keys = dict.fromkeys((*FIELDS, *(key for record in records for key in record)))
+def _batch(records: list[dict[str, Any]], types: dict[str, Any], pyarrow: Any) -> Any:
+    keys = dict.fromkeys((*types, *(key for record in records for key in record)))
     columns = {}
     for key in keys:
         values = [record.get(key) for record in records]
@@ -176,11 +223,16 @@ def _with_schema(table: Any, schema: Any, pyarrow: Any) -> Any:
         if field.name not in table.schema.names:
             columns[field.name] = pyarrow.nulls(len(table), field.type)
             continue
+        column = table.column(field.name)
         try:
-            columns[field.name] = table.column(field.name).cast(field.type)
+            # Not to the same type: pyarrow 26 damages nulls in objects in lists on the way.
+            columns[field.name] = column if column.type == field.type else column.cast(field.type)
         except pyarrow.ArrowException as error:
             raise _column_error(field.name, error) from error
-    return pyarrow.table(columns, schema=schema)
+    try:
+        return pyarrow.table(columns, schema=schema)
+    except pyarrow.ArrowException as error:
+        raise SightlineError(f"The documents cannot be written as Parquet: {error}.") from error
 
 
 def _column_error(key: str, error: Exception) -> SightlineError:

@@ -1,0 +1,86 @@
+"""`sightline convert`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sightline.commands.options import CorpusArgument, JsonOption, StrictOption
+from sightline.console import print_json, report, say, say_problems
+from sightline.problems import Problems
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+
+class FormatName(StrEnum):
+    """The formats of a corpus."""
+
+    NATIVE = "native"
+    HESSEL2019 = "hessel2019"
+    MMC4 = "mmc4"
+    OBELICS = "obelics"
+    WEBDATASET = "webdataset"
+
+
+def convert(
+    corpus: CorpusArgument,
+    output: Annotated[Path, typer.Argument(help="A file or folder to write.")],
+    to: Annotated[FormatName, typer.Option(help="The format to write.")],
+    split: Annotated[str | None, typer.Option(help="Only these documents.")] = None,
+    links_from_matches: Annotated[
+        bool, typer.Option("--links-from-matches", help="Take MMC4's matches for true links.")
+    ] = False,
+    links_from_layout: Annotated[
+        bool, typer.Option("--links-from-layout", help="Link images to the text they follow.")
+    ] = False,
+    shard_size: Annotated[
+        int | None, typer.Option(min=1, metavar="MB", help="Megabytes of a WebDataset shard.")
+    ] = None,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Write a corpus in another format, and say what that format has no room for."""
+    from sightline import conversion
+    from sightline.corpus import read
+
+    if shard_size is not None and (to != FormatName.WEBDATASET or output.suffix == ".tar"):
+        raise typer.BadParameter("--shard-size goes with --to webdataset and a folder to write")
+    problems = Problems(strict=strict, report=report)
+    opened = read(corpus, split=split, problems=problems, allow_empty=True)
+    done = conversion.convert(
+        opened,
+        output,
+        to.value,
+        links_from_matches=links_from_matches,
+        links_from_layout=links_from_layout,
+        shard_bytes=None if shard_size is None else shard_size * 10**6,
+    )
+    say_problems(problems)
+    say(f"{done.documents:,} documents were written to {done.output}")
+    if done.unpacked:
+        say(f"{done.unpacked:,} images were written beside them")
+    _say_counts("dropped, because the format has no room for them", done.leftovers.dropped)
+    _say_counts("kept under the key sightline, which others do not read", done.leftovers.aside)
+    if done.images_at is not None:
+        say(f"image paths are still relative to {done.images_at}; put the images beside the output")
+    if json:
+        print_json(
+            {
+                "documents": done.documents,
+                "skipped": problems.count,
+                "dropped": {kind: count for kind, count in done.leftovers.dropped.items() if count},
+                "aside": {kind: count for kind, count in done.leftovers.aside.items() if count},
+                "unpacked": done.unpacked,
+                "output": str(done.output),
+            }
+        )
+
+
+def _say_counts(what: str, counts: Counter[str]) -> None:
+    listed = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+    if listed:
+        say(f"{what}: {listed}")

@@ -1,0 +1,79 @@
+"""Which format a record is in, by its keys: native, MMC4 or OBELICS.
+
+The three share file types, so the first record of a file that has a format's keys decides for the
+file, and each document of a WebDataset shard for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+from sightline.documents import Document, document_from_record
+from sightline.problems import Problem, Problems
+from sightline.readers.mmc4 import document_from_mmc4, read_mmc4
+from sightline.readers.native import json_lines, read_jsonl
+from sightline.readers.obelics import document_from_obelics, read_obelics
+from sightline.readers.parquet import parquet_columns, read_parquet
+
+#: Bad lines at the head of a file after which it is taken for native, which then reports them.
+_MOST_BAD_LINES = 1000
+
+
+def format_of(keys: Collection[str]) -> str | None:
+    """Name the format that has these keys; None if no format has."""
+    if "sentences" in keys:
+        return "native"
+    if "text_list" in keys or "image_info" in keys:
+        return "mmc4"
+    return "obelics" if "texts" in keys else None
+
+
+def document_from_any(record: dict[str, object], place: str, allow_empty: bool) -> Document:
+    """Make a document of a record in whichever format it is."""
+    name = format_of(record)
+    if name == "mmc4":
+        return document_from_mmc4(record, place, allow_empty)
+    if name == "obelics":
+        return document_from_obelics(record, place, allow_empty)
+    return document_from_record(record, allow_empty)
+
+
+def read_any_jsonl(path: Path, problems: Problems, allow_empty: bool = False) -> Iterator[Document]:
+    """Yield the documents of a JSONL file, in the format of its first record."""
+    return _READERS[_jsonl_format(path)](path, problems, allow_empty)
+
+
+def read_any_parquet(
+    path: Path, problems: Problems, allow_empty: bool = False
+) -> Iterator[Document]:
+    """Yield the documents of a Parquet file, in the format that its columns tell."""
+    is_obelics = format_of(parquet_columns(path)) == "obelics"
+    return (read_obelics if is_obelics else read_parquet)(path, problems, allow_empty)
+
+
+_READERS: dict[str, Callable[[Path, Problems, bool], Iterator[Document]]] = {
+    "native": read_jsonl,
+    "mmc4": read_mmc4,
+    "obelics": read_obelics,
+}
+
+
+class _EnoughError(Exception):
+    """So many bad lines that no more are looked at."""
+
+
+def _jsonl_format(path: Path) -> str:
+    def report(_: Problem) -> None:
+        if problems.count > _MOST_BAD_LINES:
+            raise _EnoughError
+
+    problems = Problems(report=report, keep=0)
+    try:
+        for _, record in json_lines(path, problems):
+            if isinstance(record, dict) and (name := format_of(record)) is not None:
+                return name
+            problems.add(path, None, None, "")
+    except _EnoughError:
+        pass
+    return "native"
