@@ -1,0 +1,266 @@
+"""The report as one HTML file: no other file, no request, nothing of a document run as code.
+
+Every text is escaped; the policy in the head names the page's own script and style by their
+hashes, so that nothing else can run even if an escape were forgotten.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import orjson
+
+from sightline.analysis_tables import Table
+from sightline.paper_results import TITLES
+from sightline.progress import duration
+
+_METRICS = {"auc": "AUC", "p@1": "p@1", "p@5": "p@5"}
+
+
+@dataclass(frozen=True, slots=True)
+class PageFigure:
+    """A figure of the page: its file's bytes, what it shows in words, and its caption."""
+
+    data: bytes
+    kind: str  # the type of the file, as in a data address
+    alt: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """All that the report says."""
+
+    title: str
+    #: Sentences below the title.
+    summary: list[str]
+    command: str | None
+    #: `tables.json` of the reproduction, or nothing.
+    results: Mapping[str, Any]
+    figures: list[PageFigure]
+    analysis: list[Table]
+    #: Whole sentences on what is absent from the analysis, and why.
+    analysis_notes: list[str]
+    documents: list[dict[str, Any]]
+    pictures: list[str]
+    documents_note: str
+    #: By heading: names and values.
+    facts: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+def render(page: Page) -> str:
+    """The whole page."""
+    script, css = _data("report.js"), _data("report.css")
+    policy = (
+        "default-src 'none'; img-src data:; "
+        f"style-src '{_hash(css)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    sections = {
+        "results": ("Results", _results(page.results)),
+        "figures": ("Figures", _figures(page.figures)),
+        "analysis": ("Analysis", _analysis(page)),
+        "documents": ("Documents", _documents(page)),
+        "repeat": ("How to repeat it", _repeat(page)),
+    }
+    links = "".join(f'<li><a href="#{id}">{title}</a></li>' for id, (title, _) in sections.items())
+    body = "".join(
+        f'<section aria-labelledby="{id}"><h2 id="{id}">{title}</h2>{content}</section>\n'
+        for id, (title, content) in sections.items()
+    )
+    summary = "".join(f"<p>{escape(words)}</p>" for words in page.summary)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{escape(page.title)}</title>\n<style>{css}</style>\n</head>\n<body>\n"
+        '<a class="skip" href="#results">Skip to the results</a>\n'
+        f"<header><h1>{escape(page.title)}</h1>{summary}"
+        f'<nav aria-label="Sections"><ul>{links}</ul></nav></header>\n<main>\n{body}</main>\n'
+        f"{_json_block(page)}\n<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def _data(name: str) -> str:
+    return (files("sightline") / "data" / name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _json_block(page: Page) -> str:
+    """The documents as data: no `<` in it could end the block or begin a comment."""
+    data = orjson.dumps({"documents": page.documents, "pictures": page.pictures}).decode()
+    for character in "<>&\u2028\u2029":
+        data = data.replace(character, f"\\u{ord(character):04x}")
+    return f'<script type="application/json" id="data">{data}</script>'
+
+
+# ---- sections
+
+
+def _results(results: Mapping[str, Any]) -> str:
+    rows = results.get("rows") or []
+    if not rows:
+        return "<p>No table: the grid has not been run.</p>"
+    notes = "".join(f"<li>{escape(str(note))}</li>" for note in results.get("notes") or [])
+    parts = [f"<ul>{notes}</ul>" if notes else ""]
+    for number in dict.fromkeys(row["negative_documents"] for row in rows):
+        of_number = [row for row in rows if row["negative_documents"] == number]
+        b = f"b = {number}: " if number else ""
+        if any(row["auc"] is not None for row in of_number):
+            parts.append(_score_table(of_number, b, results.get("dataset")))
+        else:
+            parts.append(f"<p>{b}No AUC and no precision, because no true links are known.</p>")
+        parts.append(_training_table(of_number, b))
+    parts.append(
+        '<p class="soft">In brackets the 95 % interval by bootstrap over documents. Bold as in the '
+        "paper: within one point of the best in the column.</p>"
+    )
+    return "".join(parts)
+
+
+def _score_table(rows: Sequence[Mapping[str, Any]], b: str, dataset: str | None) -> str:
+    compared = dataset is not None
+    heads = ["row"]
+    for name in _METRICS.values():
+        heads += [name, "95 %", *(["paper", "difference"] if compared else [])]
+    lines = []
+    for row in rows:
+        cells = []
+        for metric in _METRICS:
+            cells += _score_cells(row, metric, compared)
+        lines.append(_line(str(row["row"]), cells))
+    beside = f", beside the paper's {dict(TITLES).get(dataset, dataset)}" if dataset else ""  # type: ignore[call-overload]
+    return _table(f"{b}Scores in percent, means over test documents{beside}", heads, lines)
+
+
+def _score_cells(row: Mapping[str, Any], metric: str, compared: bool) -> list[str]:
+    ours = row[metric]
+    if ours is None:
+        return ["<td>-</td>"] * (4 if compared else 2)
+    shown = f"{ours:.1f}"
+    low, high = row[f"{metric}_low"], row[f"{metric}_high"]
+    cells = [
+        f"<td><strong>{shown}</strong></td>" if row[f"{metric}_bold"] else f"<td>{shown}</td>",
+        f'<td class="paper">[{low:.1f}, {high:.1f}]</td>',
+    ]
+    if compared:
+        paper, difference = row[f"{metric}_paper"], row[f"{metric}_difference"]
+        cells += [
+            f'<td class="paper">{"-" if paper is None else f"{paper:.1f}"}</td>',
+            f"<td>{'-' if difference is None else f'{difference:+.1f}'}</td>",
+        ]
+    return cells
+
+
+def _training_table(rows: Sequence[Mapping[str, Any]], b: str) -> str:
+    lines = []
+    for row in rows:
+        if row["epochs"] is None:
+            continue
+        losses = (row["validation_loss"], row["test_loss"])
+        cells = [f"{row['best_epoch']} of {row['epochs']}"]
+        cells += ["-" if loss is None else f"{loss:.4f}" for loss in losses]
+        cells.append(duration(row["seconds"]))
+        lines.append(_line(str(row["row"]), [f"<td>{cell}</td>" for cell in cells]))
+    heads = ["row", "best epoch", "validation loss", "test loss", "training time"]
+    return _table(f"{b}How the models were trained", heads, lines) if lines else ""
+
+
+def _figures(figures: Sequence[PageFigure]) -> str:
+    if not figures:
+        return "<p>No figures: no model was trained.</p>"
+    return "".join(
+        f'<figure><img alt="{escape(figure.alt)}" src="data:{figure.kind};base64,'
+        f'{base64.b64encode(figure.data).decode()}">'
+        f"<figcaption>{escape(figure.caption)}</figcaption></figure>\n"
+        for figure in figures
+    )
+
+
+def _analysis(page: Page) -> str:
+    parts = [f"<p>{escape(note)}</p>" for note in page.analysis_notes]
+    for table in page.analysis:
+        lines = [
+            _line(row[0], [f"<td>{escape(cell)}</td>" for cell in row[1:]],
+                  row[0].startswith("paper"))
+            for row in table.rows
+        ]  # fmt: skip
+        parts.append(_table(table.title, table.header, lines))
+        parts += [f'<p class="soft">{escape(note)}</p>' for note in table.notes]
+    return "".join(parts)
+
+
+def _documents(page: Page) -> str:
+    if not page.documents:
+        return f"<p>{escape(page.documents_note)}</p>" + _EMPTY_BROWSER
+    scored = any(document["auc"] is not None for document in page.documents)
+    orders = {"longest": "most sentences", "images": "most images", "id": "id"}
+    group = ""
+    if scored:
+        orders = {"hardest": "hardest first", "easiest": "easiest first", **orders}
+        names = ("hardest", "average", "easiest")
+        options = '<option value="">all</option>' + "".join(
+            f'<option value="{name}">{name}</option>' for name in names
+        )
+        group = f'<div><label for="group">Group</label><select id="group">{options}</select></div>'
+    options = "".join(f'<option value="{key}">{words}</option>' for key, words in orders.items())
+    return (
+        f"<p>{escape(page.documents_note)}</p>"
+        "<p>● is a predicted link, ✓ and a green frame a true one. Sentences and images are "
+        "numbered from 1. In the list, the arrow keys, Page Up and Down, Home and End choose a "
+        "document.</p>"
+        "<noscript><p>The list of documents needs JavaScript; all else on this page does "
+        "not.</p></noscript>"
+        '<div class="browser"><div><div class="controls" role="search">'
+        '<div><label for="filter">Filter by words or id</label>'
+        '<input id="filter" type="search" autocomplete="off"></div>'
+        f'<div><label for="order">Order</label><select id="order">{options}</select></div>{group}'
+        '</div><p id="status" role="status" class="soft"></p>'
+        '<ul id="list" role="listbox" tabindex="0" aria-label="Documents"></ul></div>'
+        '<div id="panel" role="region" aria-label="Chosen document"></div></div>'
+    )
+
+
+# The script finds its elements in every page.
+_EMPTY_BROWSER = (
+    '<div hidden><input id="filter"><select id="order"><option value="id"></select>'
+    '<p id="status"></p><ul id="list"></ul><div id="panel"></div></div>'
+)
+
+
+def _repeat(page: Page) -> str:
+    parts = []
+    if page.command:
+        parts.append(f"<p>The command:</p><pre><code>{escape(page.command)}</code></pre>")
+    for heading, facts in page.facts.items():
+        lines = [_line(name, [f"<td>{escape(value)}</td>"]) for name, value in facts.items()]
+        parts.append(_table(heading, ["", ""], lines))
+    return "".join(parts)
+
+
+def _line(name: str, cells: Sequence[str], paper: bool = False) -> str:
+    css = ' class="paper"' if paper else ""
+    return f'<tr{css}><th scope="row">{escape(name)}</th>{"".join(cells)}</tr>'
+
+
+def _table(caption: str, heads: Sequence[str], lines: Sequence[str]) -> str:
+    head = ""
+    if any(heads):
+        cells = "".join(f'<th scope="col">{escape(word)}</th>' for word in heads)
+        head = f"<thead><tr>{cells}</tr></thead>"
+    label = escape(caption)
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{label}"><table>'
+        f"<caption>{label}</caption>{head}<tbody>{''.join(lines)}</tbody></table></div>"
+    )
