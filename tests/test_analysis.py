@@ -19,7 +19,7 @@ from sightline.document_measures import measure_documents, spread
 from sightline.documents import Document
 from sightline.features import FeatureStore, write_feature_store
 from sightline.problems import Problems, SightlineError
-from sightline.run_folders import Run, main_run, read_runs
+from sightline.report.run_folders import Run, main_run, read_runs
 from sightline.sentences import tokenize
 from sightline.settings import Settings
 from sightline.word_vectors import WordVectors

@@ -1,4 +1,7 @@
+import copy
 import dataclasses
+import pickle
+from pathlib import Path
 
 import orjson
 import pytest
@@ -10,7 +13,9 @@ from sightline.documents import (
     Document,
     FieldError,
     document_from_record,
+    document_out_of,
     document_to_record,
+    documents_out_of,
     split_name,
 )
 from sightline.problems import SightlineError
@@ -205,3 +210,61 @@ def test_split_names():
         "",
         None,
     ]
+
+
+def one_by_one(lines):
+    return [document_out_of(orjson.loads(line), folder=Path("f")) for line in lines]
+
+
+@given(st.lists(document_strategy(), max_size=4))
+def test_documents_made_together_are_those_made_one_by_one(documents):
+    lines = [orjson.dumps(document_to_record(document)) for document in documents]
+    together = documents_out_of(lines, Path("f"))
+    if any(document.extra for document in documents):
+        assert together is None
+    else:
+        assert together == documents == one_by_one(lines)
+        assert all(document.folder == Path("f") for document in together)
+
+
+@pytest.mark.parametrize("change", [change for change, _, _ in BAD])
+def test_documents_are_not_made_together_if_one_is_bad(change):
+    lines = [orjson.dumps(GOOD), orjson.dumps(bad_record(change))]
+    assert documents_out_of(lines[:1]) is not None
+    assert documents_out_of(lines) is None
+
+
+EDITS = st.lists(
+    st.tuples(st.integers(0, 200), st.sampled_from([*map(chr, range(128)), "\xff", "1.0", "\\u"])),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(EDITS, st.booleans())
+def test_what_is_made_together_of_damaged_lines_is_no_more_than_one_by_one(edits, insert):
+    line = bytearray(b'{"id":"a","sentences":["b","\\n c"],"images":["d"],"links":[[1,0]]}')
+    for place, text in edits:
+        place %= len(line)
+        line[place : place + (not insert)] = text.encode("latin-1")
+    together = documents_out_of([bytes(line)], Path("f"))
+    if together is not None:
+        assert together == one_by_one([bytes(line)])
+
+
+@pytest.mark.parametrize("make", ["together", "one by one"])
+def test_documents_that_readers_make_are_like_any_other(make):
+    line = b'{"id": "d", "sentences": ["a", "b"], "images": ["x"], "links": [[1, 0], [1, 0]]}'
+    (document,) = documents_out_of([line], Path("f")) if make == "together" else one_by_one([line])
+    other = Document("d", ("a", "b"), ("x",), ((1, 0),), folder=Path("f"))
+    assert type(document) is Document
+    assert (document, hash(document), repr(document)) == (other, hash(other), repr(other))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        document.id = "e"
+    for same in (
+        copy.copy(document),
+        copy.deepcopy(document),
+        pickle.loads(pickle.dumps(document)),
+    ):
+        assert (same, same.folder) == (document, Path("f"))
+    assert dataclasses.replace(document, id="e", folder=None).sentences == ("a", "b")

@@ -13,8 +13,8 @@ pytest.importorskip("matplotlib")
 
 from sightline.document_measures import DocumentMeasures
 from sightline.documents import Document
-from sightline.figure_links import Prediction, draw_links, draw_sentences, typical, varied
-from sightline.figures import (
+from sightline.report.figure_links import Prediction, draw_links, draw_sentences, typical, varied
+from sightline.report.figures import (
     Curve,
     curve_of,
     draw_dynamics,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.paper_results import (
+from sightline.reproduction.paper_results import (
     DATASETS,
     FINE_TUNING,
     RESULTS,

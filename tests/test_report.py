@@ -21,11 +21,16 @@ from sightline.evaluation import score_corpus
 from sightline.features import FeatureStore, write_feature_store
 from sightline.model import LinkModel, expected_shapes
 from sightline.readers.native import write_jsonl
-from sightline.report import write_report
-from sightline.report_documents import IMAGES_SHOWN, SENTENCES_SHOWN, choose_for_page, page_record
-from sightline.report_page import Page, render
+from sightline.report.page import Page, render
+from sightline.report.report import write_report
+from sightline.report.shown_documents import (
+    IMAGES_SHOWN,
+    SENTENCES_SHOWN,
+    choose_for_page,
+    page_record,
+)
+from sightline.reproduction.table_files import tables_of
 from sightline.settings import Settings
-from sightline.table_files import tables_of
 from sightline.vocabulary import Vocabulary
 
 CHROMIUM = Path("/usr/bin/chromium")

@@ -16,14 +16,14 @@ import pytest
 from test_cli import sightline
 
 from sightline.corpus import read
-from sightline.paper_results import RESULTS
 from sightline.problems import SightlineError
 from sightline.readers.native import write_jsonl
-from sightline.reproduction_documents import choose_documents
-from sightline.reproduction_overview import Overview, RowState, seconds_left
-from sightline.reproduction_results import read_results
-from sightline.reproduction_rows import MAIN, SUPPLEMENT, Row, rows_from
-from sightline.reproduction_setup import RunRequest, Setup
+from sightline.reproduction.documents import choose_documents
+from sightline.reproduction.overview import Overview, RowState, seconds_left
+from sightline.reproduction.paper_results import RESULTS
+from sightline.reproduction.results import read_results
+from sightline.reproduction.rows import MAIN, SUPPLEMENT, Row, rows_from
+from sightline.reproduction.setup import RunRequest, Setup
 from sightline.settings import Settings
 
 SMALL = ["--dimension", "8", "--epochs", "6", "--documents", "30", "--token-limit", "30",

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_paper_results import cells_of_the_paper, paper  # noqa: F401
 
-from sightline.paper_results import RESULTS
 from sightline.problems import SightlineError
-from sightline.reproduction_results import read_results
-from sightline.reproduction_rows import Row
-from sightline.result_tables import METRICS, bold, bootstrap_interval, result_tables
-from sightline.table_files import tables_of
-from sightline.table_formats import csv_text, latex, markdown, records, terminal
+from sightline.reproduction.paper_results import RESULTS
+from sightline.reproduction.result_tables import METRICS, bold, bootstrap_interval, result_tables
+from sightline.reproduction.results import read_results
+from sightline.reproduction.rows import Row
+from sightline.reproduction.table_files import tables_of
+from sightline.reproduction.table_formats import csv_text, latex, markdown, records, terminal
 
 # ---- bold
 
@@ -100,7 +100,7 @@ def test_intervals_cover_the_mean_as_often_as_they_say():
 def test_intervals_do_not_depend_on_how_many_are_drawn_at_a_time(monkeypatch):
     scores = np.random.default_rng(0).random((30, 3))
     whole = bootstrap_interval(scores, resamples=300)
-    monkeypatch.setattr("sightline.result_tables._CHUNK", 7)
+    monkeypatch.setattr("sightline.reproduction.result_tables._CHUNK", 7)
     np.testing.assert_array_equal(bootstrap_interval(scores, resamples=300), whole)
 
 

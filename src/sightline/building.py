@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,14 @@ def build_corpus(
     }
     write_atomically(output / MANIFEST, orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
     return statistics
+
+
+def builder_of(corpus: Path) -> str | None:
+    """Which builder wrote a corpus folder; None if none did."""
+    with suppress(OSError, orjson.JSONDecodeError, AttributeError):
+        builder = orjson.loads((corpus / MANIFEST).read_bytes()).get("builder")
+        return builder if isinstance(builder, str) else None
+    return None
 
 
 def _checked(

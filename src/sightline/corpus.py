@@ -9,22 +9,24 @@ from pathlib import Path
 from sightline.documents import Document, split_name
 from sightline.problems import Problems, SightlineError
 from sightline.readers.hessel2019 import FILE_NAME, read_hessel2019
-from sightline.readers.native import read_jsonl
-from sightline.readers.parquet import read_parquet
+from sightline.readers.recognition import read_any_jsonl, read_any_parquet
+from sightline.readers.webdataset import SUFFIX, read_webdataset, shards
 
 Reader = Callable[[Path, Problems, bool], Iterator[Document]]
 
 _READERS: dict[str, Reader] = {
-    ".jsonl": read_jsonl,
-    ".jsonl.gz": read_jsonl,
-    ".jsonl.zst": read_jsonl,
-    ".parquet": read_parquet,
+    ".jsonl": read_any_jsonl,
+    ".jsonl.gz": read_any_jsonl,
+    ".jsonl.zst": read_any_jsonl,
+    ".jsonl.zip": read_any_jsonl,
+    ".parquet": read_any_parquet,
+    SUFFIX: read_webdataset,
 }
 _NATIVE_NAME = "documents"
 
 _EXPECTED = (
-    "expected a .jsonl, .jsonl.gz, .jsonl.zst or .parquet file, a folder with such a file named "
-    f"{_NATIVE_NAME}, or the paper's release with {FILE_NAME}"
+    "expected a .jsonl, .jsonl.gz, .jsonl.zst, .jsonl.zip, .parquet or .tar file, a folder with "
+    f"such a file named {_NATIVE_NAME} or with .tar shards, or the paper's release with {FILE_NAME}"
 )
 
 
@@ -72,12 +74,13 @@ class Corpus:
         A document without a split belongs to none. A split that is not there gives nothing;
         `split_not_found` says so to the user.
         """
-        wanted, root = split_name(split), self.root
+        wanted, root, splits = split_name(split), self.root, self.splits
         for document in self._reader(self.file, _Pass(self), self._allow_empty):
-            self.splits.setdefault(document.split)
+            splits.setdefault(document.split)
             if wanted is None or split_name(document.split) == wanted:
-                # Nobody else holds the new document yet, and a changed copy would double the cost.
-                object.__setattr__(document, "folder", root)
+                if document.folder is None:
+                    # Nobody else holds it yet, and a changed copy would cost as much again.
+                    object.__setattr__(document, "folder", root)
                 yield document
 
     def split_not_found(self, split: str) -> SplitNotFound:
@@ -87,7 +90,7 @@ class Corpus:
     @property
     def root(self) -> Path:
         """The folder that image paths are relative to."""
-        return self.file.parent
+        return self.file if self.file.is_dir() else self.file.parent
 
 
 def read(
@@ -139,6 +142,8 @@ def _find(path: Path) -> tuple[Path, Reader]:
                 return path / f"{_NATIVE_NAME}{suffix}", reader
         if (path / FILE_NAME).is_file():
             return path / FILE_NAME, read_hessel2019
+        if shards(path):
+            return path, read_webdataset
         raise SightlineError(f"{path}: no documents in this folder; {_EXPECTED}.")
     if not path.exists():
         raise SightlineError(f"{path}: no such file or folder; {_EXPECTED}.")

@@ -8,8 +8,12 @@ file it came from.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from sightline.problems import SightlineError
 
@@ -39,6 +43,12 @@ class Document:
     folder: Path | None = field(default=None, compare=False, repr=False)
 
 
+class _Draft:
+    """A document whose attributes can be set, until it is given its class (`_new`)."""
+
+    __slots__ = tuple(Document.__annotations__)
+
+
 class FieldError(SightlineError):
     """One field of a record is not what a document needs; `field` is None for the whole record."""
 
@@ -54,27 +64,110 @@ def document_from_record(record: object, allow_empty: bool = False) -> Document:
     With `allow_empty`, documents without sentences or images, and empty ones among them, pass:
     linking has to answer for every document it is given, even with no links.
     """
+    return document_out_of(record.copy() if isinstance(record, dict) else record, allow_empty)
+
+
+def document_out_of(record: Any, allow_empty: bool = False, folder: Path | None = None) -> Document:
+    """Make a document of a record that nobody else needs: what is left of it is `extra`.
+
+    This is where a reader spends its time. Each check is one expression that is true of a good
+    record; what is wrong with a bad one is looked up after.
+    """
     if not isinstance(record, dict):
         raise FieldError(None, f"expected a JSON object, found {kind(record)}")
-    # A copy that loses the fields is the fastest way to what is left over. Each check is one
-    # expression that is true of a good record; what is wrong with a bad one is looked up after.
-    extra = record.copy()
-    identifier = extra.pop("id", None)
-    sentences = extra.pop("sentences", None)
-    images = extra.pop("images", None)
-    links = extra.pop("links", None)
-    split = extra.pop("split", None)
+    pop = record.pop
+    identifier = pop("id", _ABSENT)
+    sentences = pop("sentences", _ABSENT)
+    images = pop("images", _ABSENT)
+    links = pop("links", None)
+    split = pop("split", None)
     if type(identifier) is not str or not identifier.strip():
-        raise _id_error(record)
+        raise _id_error(identifier)
     if not _are_strings(sentences, allow_empty):
-        raise _strings_error(record, "sentences", allow_empty)
+        raise _strings_error(sentences, "sentences", allow_empty)
     if not _are_strings(images, allow_empty):
-        raise _strings_error(record, "images", allow_empty)
+        raise _strings_error(images, "images", allow_empty)
     if links is not None:
         links = _links(links, len(sentences), len(images))
     if split is not None and type(split) is not str:
         raise FieldError("split", f"expected a string or null, found {kind(split)}")
-    return Document(identifier, tuple(sentences), tuple(images), links, split, extra)
+    return _new(identifier, tuple(sentences), tuple(images), links, split, record, folder)
+
+
+def _new(
+    identifier: str,
+    sentences: tuple[str, ...],
+    images: tuple[str, ...],
+    links: Links | None,
+    split: str | None,
+    extra: dict[str, Any],
+    folder: Path | None,
+) -> Document:
+    """Give `Document(...)` of the same, in a fifth of the time.
+
+    The constructor of a frozen class sets each attribute by a call, and for a short record that
+    takes longer than decoding its JSON.
+    """
+    draft: Any = _Draft()
+    draft.id = identifier
+    draft.sentences = sentences
+    draft.images = images
+    draft.links = links
+    draft.split = split
+    draft.extra = extra
+    draft.folder = folder
+    draft.__class__ = Document
+    document: Document = draft
+    return document
+
+
+def documents_out_of(lines: list[bytes], folder: Path | None = None) -> list[Document] | None:
+    """Make documents of lines of JSON if all are good and none has further keys; else None.
+
+    The same as `orjson` and `document_out_of` for each of them, in half the time: types are
+    checked while they are decoded, and empty strings are looked for in all documents at once.
+    """
+    try:
+        records = list(map(_decode, lines))
+    except ValueError:  # no JSON, no UTF-8, or not such a record
+        return None
+    strings = chain(
+        map(_ID, records),
+        chain.from_iterable(map(_SENTENCES, records)),
+        chain.from_iterable(map(_IMAGES, records)),
+    )
+    if not all(map(str.strip, strings)):
+        return None
+    documents = []
+    for record in records:
+        sentences, images, links = record.sentences, record.images, record.links
+        if links:
+            sentence_count, image_count = len(sentences), len(images)
+            for sentence, image in links:
+                if sentence >= sentence_count or image >= image_count:
+                    return None
+            if len(set(links)) < len(links):
+                links = tuple(dict.fromkeys(links))
+        documents.append(_new(record.id, sentences, images, links, record.split, {}, folder))
+    return documents
+
+
+_Strings = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+_Index = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Record(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A record without further keys; what is no such record does not decode."""
+
+    id: str
+    sentences: _Strings
+    images: _Strings
+    links: tuple[tuple[_Index, _Index], ...] | None = None
+    split: str | None = None
+
+
+_decode = msgspec.json.Decoder(_Record).decode
+_ID, _SENTENCES, _IMAGES = map(attrgetter, ("id", "sentences", "images"))
 
 
 def document_to_record(document: Document) -> dict[str, Any]:
@@ -119,6 +212,7 @@ def _are_strings(values: object, allow_empty: bool) -> bool:
 
 
 _STRINGS = frozenset({str})
+_ABSENT = object()
 
 
 def _links(links: object, sentence_count: int, image_count: int) -> Links:
@@ -141,17 +235,14 @@ def _links(links: object, sentence_count: int, image_count: int) -> Links:
     raise _links_error(links, sentence_count, image_count)
 
 
-def _id_error(record: dict[str, Any]) -> FieldError:
-    found = _found(record, "id")
-    if isinstance(record.get("id"), str):
-        found = "an empty one"
+def _id_error(identifier: object) -> FieldError:
+    found = "an empty one" if isinstance(identifier, str) else _found(identifier)
     return FieldError("id", f"expected a non-empty string, found {found}")
 
 
-def _strings_error(record: dict[str, Any], name: str, allow_empty: bool) -> FieldError:
-    strings = record.get(name)
+def _strings_error(strings: object, name: str, allow_empty: bool) -> FieldError:
     if not isinstance(strings, list):
-        return FieldError(name, f"expected a list of strings, found {_found(record, name)}")
+        return FieldError(name, f"expected a list of strings, found {_found(strings)}")
     for index, string in enumerate(strings):
         if type(string) is not str:
             return FieldError(f"{name}[{index}]", f"expected a string, found {kind(string)}")
@@ -177,8 +268,8 @@ def _links_error(links: list[Any], sentence_count: int, image_count: int) -> Fie
     return FieldError("links", "expected a list of [sentence, image] pairs")
 
 
-def _found(record: dict[str, Any], name: str) -> str:
-    return kind(record[name]) if name in record else "no such key"
+def _found(value: object) -> str:
+    return "no such key" if value is _ABSENT else kind(value)
 
 
 def kind(value: object) -> str:

@@ -36,7 +36,7 @@ def analyze(
     from sightline.analysis_tables import analysis_tables
     from sightline.corpus import read
     from sightline.document_measures import documents_named, measure_corpus
-    from sightline.run_folders import read_runs
+    from sightline.report.run_folders import read_runs
 
     problems = Problems(strict=strict, report=report)
     runs = read_runs(scores, problems)

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-CorpusArgument = Annotated[Path, typer.Argument(help="A corpus: .jsonl, .parquet, .tar or a folder.")]
+CorpusArgument = Annotated[
+    Path, typer.Argument(help="A .jsonl, .parquet or .tar file, or a folder.")
+]
 FeaturesOption = Annotated[
     Path | None, typer.Option("--features", help="Feature store; by default the corpus's own.")
 ]

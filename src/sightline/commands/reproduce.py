@@ -33,7 +33,8 @@ def reproduce(
         str, typer.Option(help="main, all, or names with commas: 'AP, AP half b20'.")
     ] = "main",
     dataset: Annotated[
-        Dataset | None, typer.Option(help="The paper's dataset to compare with.")
+        Dataset | None,
+        typer.Option(help="The paper's dataset to compare with; known of built corpora."),
     ] = None,
     documents: Annotated[
         int | None, typer.Option(min=1, help="Training documents, drawn by the seed.")
@@ -50,6 +51,12 @@ def reproduce(
     word_vectors: Annotated[
         Path | None, typer.Option(help="word2vec or GloVe file (.bin, .txt, .gz, .npz).")
     ] = None,
+    images: Annotated[
+        bool, typer.Option("--images/--no-images", help="Pictures in figures and report.")
+    ] = True,
+    text: Annotated[
+        bool, typer.Option("--text/--no-text", help="Sentences in figures and report.")
+    ] = True,
     jobs: Annotated[int, typer.Option(min=1, help="Rows made at the same time.")] = 1,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Of each job; by default they share the cores.")
@@ -60,15 +67,26 @@ def reproduce(
     """Reproduce the paper's tables on a corpus; run again, it goes on where it was cut off."""
     from importlib.util import find_spec
 
+    from sightline.building import builder_of
     from sightline.corpus import read
-    from sightline.reproduction import reproduce as run_reproduction
-    from sightline.reproduction_rows import rows_from
-    from sightline.reproduction_setup import Setup
+    from sightline.paper import TABLE_1
+    from sightline.report.report import write_report
+    from sightline.reproduction.grid import reproduce as run_reproduction
+    from sightline.reproduction.paper_results import DATASETS
+    from sightline.reproduction.rows import rows_from
+    from sightline.reproduction.setup import Setup
+    from sightline.reproduction.table_files import tables_of
     from sightline.settings import Settings
-    from sightline.table_files import tables_of
 
-    if find_spec("torch") is None:
-        raise MissingExtraError("Reproducing", "reproduce")
+    for package in ("torch", "matplotlib", "statsmodels"):
+        if find_spec(package) is None:
+            raise MissingExtraError("Reproducing", "reproduce")
+    if not corpus.exists() and str(corpus) in TABLE_1:
+        raise SightlineError(
+            f"{corpus} is a dataset of the paper; build it first, 'sightline build {corpus} ... "
+            f"-o {corpus}' ('sightline build {corpus} --help' says from what)."
+        )
+    column = builder_of(corpus) if dataset is None else dataset.value
     setup = Setup(
         corpus=corpus,
         output=output,
@@ -93,13 +111,17 @@ def reproduce(
     documents_used, states = run_reproduction(setup, opened, chosen_rows, jobs, command)
     say_problems(problems)
     notes = [*documents_used.notes, *(str(s) for s in states if s.status in ("failed", "absent"))]
-    tables = tables_of(output, None if dataset is None else dataset.value, notes, seed)
+    tables = tables_of(output, column if column in DATASETS else None, notes, seed)
     tables.write(output)
     if json:
         print_json(tables.to_record())
     else:
         tables.show()
     say(f"tables in {output}: tables.md, tables.tex, tables.csv, tables.json")
+    page = write_report(
+        output, documents_used.corpus, features, word_vectors, images=images, text=text, say=say
+    )
+    say(f"figures, analysis and report: {page}")
     failed = [str(state.row) for state in states if state.status == "failed"]
     if failed:
         raise SightlineError(f"Rows that failed: {', '.join(failed)}; the others are finished.")

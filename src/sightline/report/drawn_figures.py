@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from sightline.document_measures import DocumentMeasures
 from sightline.documents import Document
-from sightline.figure_links import Prediction, draw_links, draw_sentences, typical, varied
-from sightline.figures import Curve, curve_of, draw_dynamics, missing_characters
 from sightline.image_colours import Pixels
-from sightline.report_page import PageFigure
-from sightline.run_folders import Run
+from sightline.report.figure_links import Prediction, draw_links, draw_sentences, typical, varied
+from sightline.report.figures import Curve, curve_of, draw_dynamics, missing_characters
+from sightline.report.page import PageFigure
+from sightline.report.run_folders import Run
 from sightline.thumbnails import read_thumbnails
 
 #: The folder of the figures.

@@ -31,11 +31,16 @@ from sightline.features import FeatureStore
 from sightline.files import write_atomically
 from sightline.model import LinkModel
 from sightline.problems import Problems
-from sightline.report_documents import PICTURE_SIDE, add_pictures, choose_for_page, page_record
-from sightline.report_figures import FIGURES, Drawn, draw_figures
-from sightline.report_page import Page, render
-from sightline.reproduction_setup import FILE, read_setup
-from sightline.run_folders import Run, main_run, read_runs
+from sightline.report.drawn_figures import FIGURES, Drawn, draw_figures
+from sightline.report.page import Page, render
+from sightline.report.run_folders import Run, main_run, read_runs
+from sightline.report.shown_documents import (
+    PICTURE_SIDE,
+    add_pictures,
+    choose_for_page,
+    page_record,
+)
+from sightline.reproduction.setup import FILE, read_setup
 from sightline.thumbnails import read_thumbnails
 
 REPORT = "report.html"

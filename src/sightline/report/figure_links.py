@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from sightline.document_measures import DocumentMeasures
 from sightline.documents import Document
 from sightline.features import FeatureStore
-from sightline.figures import (
+from sightline.image_colours import Pixels
+from sightline.linking import Link, link
+from sightline.report.figures import (
     DARK,
     GREEN,
     LIGHT,
@@ -29,8 +31,6 @@ from sightline.figures import (
     style,
     text_width,
 )
-from sightline.image_colours import Pixels
-from sightline.linking import Link, link
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

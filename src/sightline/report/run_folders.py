@@ -16,8 +16,8 @@ from typing import Any
 import orjson
 
 from sightline.problems import Problems, SightlineError
-from sightline.reproduction_results import DOCUMENTS, SCORES, read_epochs, read_results
-from sightline.reproduction_setup import RUNS
+from sightline.reproduction.results import DOCUMENTS, SCORES, read_epochs, read_results
+from sightline.reproduction.setup import RUNS
 from sightline.settings import Settings
 
 _EXPECTED = (

@@ -19,8 +19,8 @@ from sightline import __version__
 from sightline.features import FeatureStore
 from sightline.files import write_atomically
 from sightline.problems import SightlineError
-from sightline.reproduction_documents import ChosenDocuments
-from sightline.reproduction_rows import Row
+from sightline.reproduction.documents import ChosenDocuments
+from sightline.reproduction.rows import Row
 from sightline.settings import Settings
 
 FILE = "reproduction.json"

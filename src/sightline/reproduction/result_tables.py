@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.paper_results import RESULTS, DatasetName
-from sightline.reproduction_results import RowResult
-from sightline.reproduction_rows import NAMES
+from sightline.reproduction.paper_results import RESULTS, DatasetName
+from sightline.reproduction.results import RowResult
+from sightline.reproduction.rows import NAMES
 
 #: The columns: names as `scores.json` has them, in the order of `paper_results.Scores`.
 METRICS = ("auc", "p@1", "p@5")

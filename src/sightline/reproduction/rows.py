@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from sightline.paper_results import NEGATIVE_DOCUMENTS
 from sightline.problems import SightlineError
+from sightline.reproduction.paper_results import NEGATIVE_DOCUMENTS
 from sightline.settings import NegativesName, Settings, SimilarityName
 
 RANDOM, OBJECT_DETECTION = "Random", "Object detection"

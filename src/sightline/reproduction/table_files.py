@@ -11,11 +11,11 @@ from typing import Any
 import orjson
 
 from sightline.files import write_atomically
-from sightline.paper_results import DatasetName
 from sightline.problems import SightlineError
-from sightline.reproduction_results import RowResult, read_results
-from sightline.result_tables import ResultTable, result_tables
-from sightline.table_formats import csv_text, latex, markdown, records, terminal
+from sightline.reproduction.paper_results import DatasetName
+from sightline.reproduction.result_tables import ResultTable, result_tables
+from sightline.reproduction.results import RowResult, read_results
+from sightline.reproduction.table_formats import csv_text, latex, markdown, records, terminal
 
 
 @dataclass(frozen=True, slots=True)

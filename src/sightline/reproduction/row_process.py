@@ -1,8 +1,8 @@
 """One row of a reproduction in a process of its own: train, or score a baseline, then evaluate.
 
-`python -m sightline.reproduction_run` reads its request as one JSON line from standard input, and
-ends as soon as standard input does: whether the parent stops it or is killed, no run is left
-behind. The run's folder is a model folder that training keeps whole at every moment;
+`python -m sightline.reproduction.row_process` reads its request as one JSON line from standard
+input, and ends as soon as standard input does: whether the parent stops it or is killed, no run is
+left behind. The run's folder is a model folder that training keeps whole at every moment;
 `scores.json` is written last and means that the row is finished.
 """
 
@@ -27,10 +27,10 @@ from sightline.evaluation import DocumentScore, mean_scores, score_packed
 from sightline.files import atomic_writer, write_atomically
 from sightline.model import LinkModel
 from sightline.problems import Problems, SightlineError
-from sightline.reproduction_documents import choose_documents
-from sightline.reproduction_results import DOCUMENTS, SCORES, read_epochs
-from sightline.reproduction_rows import BASELINES
-from sightline.reproduction_setup import RunRequest
+from sightline.reproduction.documents import choose_documents
+from sightline.reproduction.results import DOCUMENTS, SCORES, read_epochs
+from sightline.reproduction.rows import BASELINES
+from sightline.reproduction.setup import RunRequest
 from sightline.training import train
 from sightline.training_data import TrainingData
 from sightline.training_run import TrainingRun

@@ -21,11 +21,11 @@ import orjson
 from sightline.batches import open_features
 from sightline.corpus import Corpus
 from sightline.problems import SightlineError
-from sightline.reproduction_documents import ChosenDocuments, choose_documents
-from sightline.reproduction_overview import Overview, RowState
-from sightline.reproduction_results import SCORES, read_epochs, read_scores
-from sightline.reproduction_rows import OBJECT_DETECTION, Row
-from sightline.reproduction_setup import RunRequest, Setup, start
+from sightline.reproduction.documents import ChosenDocuments, choose_documents
+from sightline.reproduction.overview import Overview, RowState
+from sightline.reproduction.results import SCORES, read_epochs, read_scores
+from sightline.reproduction.rows import OBJECT_DETECTION, Row
+from sightline.reproduction.setup import RunRequest, Setup, start
 
 #: What a run says goes here, in its folder.
 OUTPUT = "output.txt"
@@ -48,7 +48,7 @@ class _Run:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / OUTPUT).open("ab") as words:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "sightline.reproduction_run"],
+                [sys.executable, "-m", "sightline.reproduction.row_process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=words,

@@ -17,8 +17,8 @@ from typing import Any
 import orjson
 
 from sightline.analysis_tables import Table
-from sightline.paper_results import TITLES
 from sightline.progress import duration
+from sightline.reproduction.paper_results import TITLES
 
 _METRICS = {"auc": "AUC", "p@1": "p@1", "p@5": "p@5"}
 

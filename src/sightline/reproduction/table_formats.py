@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sightline.paper_results import TITLES
 from sightline.progress import duration
-from sightline.result_tables import METRICS, Cell, ResultTable, TableRow
+from sightline.reproduction.paper_results import TITLES
+from sightline.reproduction.result_tables import METRICS, Cell, ResultTable, TableRow
 
 if TYPE_CHECKING:
     from rich.table import Table

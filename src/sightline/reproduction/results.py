@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from sightline.problems import SightlineError
-from sightline.reproduction_rows import Row, in_order
-from sightline.reproduction_setup import RUNS
+from sightline.reproduction.rows import Row, in_order
+from sightline.reproduction.setup import RUNS
 
 SCORES, DOCUMENTS, LOG = "scores.json", "documents.jsonl", "log.jsonl"
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
 from sightline.progress import duration
-from sightline.reproduction_rows import Row
+from sightline.reproduction.rows import Row
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -1,0 +1,53 @@
+"""`sightline corpus`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sightline.commands.options import CorpusArgument, FeaturesOption, JsonOption, StrictOption
+from sightline.console import print_json, report, say, say_problems
+from sightline.problems import Problems
+
+
+def corpus(
+    corpus: CorpusArgument,
+    images: Annotated[
+        bool, typer.Option("--images/--no-images", help="Decode the images, look up the features.")
+    ] = True,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with 1 if splits share images.")
+    ] = False,
+    sample_page: Annotated[
+        Path | None, typer.Option(help="HTML file of sample documents to write.")
+    ] = None,
+    samples: Annotated[int, typer.Option(min=1, help="Sample documents of each split.")] = 8,
+    seed: Annotated[int, typer.Option(help="Same seed, same samples.")] = 0,
+    split: Annotated[str | None, typer.Option(help="Only these documents.")] = None,
+    features: FeaturesOption = None,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Check a corpus: counts, duplicates, broken images, images that splits share (a leak)."""
+    from sightline import corpus_report
+    from sightline.corpus import read
+
+    problems = Problems(strict=strict, report=report)
+    opened = read(corpus, split=split, problems=problems)
+    found = corpus_report.check_corpus(opened, images, features)
+    say_problems(problems)
+    if json:
+        print_json(corpus_report.report_record(found))
+    else:
+        typer.echo(corpus_report.report_text(found))
+    for warning in corpus_report.leak_warnings(found):
+        say(warning)
+    if sample_page is not None:
+        from sightline.sample_page import write_sample_page
+
+        count = write_sample_page(opened, sample_page, samples, seed)
+        say(f"{count:,} sample documents are in {sample_page}")
+    if check and any(found.leaks.values()):
+        raise typer.Exit(1)

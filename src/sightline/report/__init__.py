@@ -1,0 +1,1 @@
+"""The report of a reproduction: its figures and one page that shows it all."""
