@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sightline.document_measures import DocumentMeasures
 from sightline.problems import MissingExtraError
-from sightline.run_folders import Run
+from sightline.report.run_folders import Run
 
 FloatArray = NDArray[np.float64]
 

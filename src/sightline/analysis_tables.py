@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sightline.analysis import Analysis, Correlation, RankedDocument, Regression
-from sightline.paper_results import SPEARMAN_DC_AP, TITLES, VARIANCE_EXPLAINED
-from sightline.reproduction_rows import RANDOM
+from sightline.reproduction.paper_results import SPEARMAN_DC_AP, TITLES, VARIANCE_EXPLAINED
+from sightline.reproduction.rows import RANDOM
 
 #: More pairs of models than this are summed up by their lowest and highest.
 _PAIRS_SHOWN = 15
