@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sightline.commands.build_pages import pages
 from sightline.commands.options import JsonOption, StrictOption
 from sightline.console import print_json, report, say, say_problems
 from sightline.problems import Problems
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 build = typer.Typer(
     name="build",
-    help="Build one of the paper's corpora from the dataset as its authors publish it.",
+    help="Build a corpus: one of the paper's, from the dataset as it is published, or of pages.",
     no_args_is_help=True,
 )
 
@@ -252,6 +253,9 @@ def wiki(
     options = {"seed": seed, "validation": validation, "test": test, "language": language}
     inputs = [source] if source.is_file() else []
     _write("wiki", documents, output, inputs, options, images, strict, json)
+
+
+build.command()(pages)
 
 
 def _image_folder(images: Path | None, output: Path) -> ImageFolder | None:

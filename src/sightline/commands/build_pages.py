@@ -1,0 +1,98 @@
+"""`sightline build pages`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sightline.commands.options import JsonOption, StrictOption
+from sightline.console import print_json, report, say, say_problems
+from sightline.problems import Problems
+
+
+class Unit(StrEnum):
+    """What one sentence of a document is."""
+
+    PARAGRAPH = "paragraph"
+    SENTENCE = "sentence"
+
+
+def pages(
+    folder: Annotated[Path, typer.Argument(help="Folder of HTML and Markdown pages.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Corpus folder to write.")],
+    links_from_layout: Annotated[
+        bool, typer.Option("--links-from-layout", help="Link images to the text they stand in.")
+    ] = False,
+    unit: Annotated[Unit, typer.Option(help="What one sentence is.")] = Unit.PARAGRAPH,
+    minimum_tokens: Annotated[int, typer.Option(help="Shorter text is left out.")] = 0,
+    skip_missing: Annotated[
+        bool, typer.Option("--skip-missing", help="Leave out images whose file is missing.")
+    ] = False,
+    copy_images: Annotated[
+        bool, typer.Option("--copy-images", help="Copy images into the corpus, by content.")
+    ] = False,
+    split: Annotated[str | None, typer.Option(help="The split of all pages.")] = None,
+    validation: Annotated[float, typer.Option(help="Share of pages for validation.")] = 0.0,
+    test: Annotated[float, typer.Option(help="Share of pages for test.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Same seed, same splits.")] = 1,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """HTML and Markdown pages with images: a document a page, its text blocks the sentences."""
+    from sightline.building import build_corpus
+    from sightline.corpus_statistics import statistics_table
+    from sightline.page_corpus import Splits, page_corpus
+    from sightline.readers.page_folder import PageFolder
+
+    if split is not None and (validation or test):
+        raise typer.BadParameter("--split puts all pages in one; leave --validation and --test out")
+    splits = Splits(split, validation, test, seed)
+    reader = PageFolder(folder, unit.value, links_from_layout, minimum_tokens, skip_missing)
+    problems = Problems(strict=strict, report=report)
+    dropped: Counter[str] = Counter()
+    options = {
+        "folder": str(folder),
+        "links_from_layout": links_from_layout,
+        "unit": unit.value,
+        "minimum_tokens": minimum_tokens,
+        "skip_missing": skip_missing,
+        "copy_images": copy_images,
+        "split": split,
+        "validation": validation,
+        "test": test,
+        "seed": seed,
+    }
+    statistics = build_corpus(
+        "pages",
+        page_corpus(
+            reader,
+            output,
+            splits=splits,
+            copy_images=copy_images,
+            problems=problems,
+            dropped=dropped,
+        ),
+        output,
+        inputs=[],
+        options=options,
+        problems=problems,
+        dropped=dropped,
+    )
+    say_problems(problems)
+    for what, count in sorted((+dropped).items()):
+        say(f"left out {count:,} {what}")
+    if reader.missing:
+        say(
+            f"{reader.missing:,} images have no file and stay as they are: train and evaluate skip "
+            "their documents, link tells their status; --skip-missing leaves them out"
+        )
+    say(f"{statistics.total:,} documents in {output}")
+    if json:
+        record = {"dropped": dict(sorted((+dropped).items())), "missing_images": reader.missing}
+        print_json({**statistics.to_record(), **record})
+    else:
+        typer.echo(statistics_table("pages", statistics, None))

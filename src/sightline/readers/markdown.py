@@ -1,0 +1,102 @@
+"""Markdown pages, by way of HTML: what Markdown renders to is what its HTML reader reads.
+
+So `<img>`, `<figure>` and `<details>` in Markdown, whether they hold Markdown or stand in it, are
+read by the same walk as any page's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from sightline.pages import Page
+from sightline.problems import SightlineError
+from sightline.readers.html import read_html
+from sightline.readers.html_encoding import decode_html
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+MAX_BYTES = 16 * 2**20  # of a page
+# The parser takes 0.1 ms for each bracket that nothing closes (measured); pages that people wrote
+# close theirs, so that beyond this many the brackets are taken for text.
+_MAX_OPEN_BRACKETS = 10_000
+
+# YAML between lines of `---` or TOML between lines of `+++`, at the very start.
+_FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?\n)?(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.S)
+_FRONT_TITLE = re.compile(r"^title[ \t]*[:=][ \t]*(.+?)[ \t]*$", re.M | re.I)
+# Fences of containers, and attributes of an image: extensions that many tools share.
+_FENCE = re.compile(r"[ \t]*:{3,}[ \t]*[\w-]*[ \t]*(?:\{[^{}\n]*\})?")
+_ATTRIBUTES = re.compile(r"\{:?[ \t]*[#.\w][^{}\n]*\}")
+
+
+def read_markdown(data: bytes | str) -> Page:
+    """Read a page; raises `SightlineError` only if it is larger than the limit."""
+    if len(data) > MAX_BYTES:
+        raise SightlineError(f"The page is larger than {MAX_BYTES // 2**20} MiB, the limit.")
+    replaced = 0
+    if isinstance(data, bytes):
+        decoded = decode_html(data, declared=False)
+        data, replaced = decoded.text, decoded.replaced
+    text = data.replace("\r\n", "\n").replace("\r", "\n")
+    front = _FRONT_MATTER.match(text)
+    text = text[front.end() :] if front else text
+    page = read_html(render_markdown(text), main_content=False)
+    page.left_out.text["invalid bytes"] += replaced
+    page.left_out.text["front matter"] += front.end() if front else 0
+    page.left_out.text = +page.left_out.text
+    title = _front_title(front[2] or "") if front else None
+    return replace(page, title=title) if title else page
+
+
+def render_markdown(text: str) -> str:
+    """Render Markdown to HTML that holds all of its text; it is for reading, not for showing."""
+    parser = _parser(links=text.count("[") - text.count("]") <= _MAX_OPEN_BRACKETS)
+    environment: dict[str, object] = {}
+    tokens = parser.parse(text, environment)
+    if _is_cut_off(tokens, parser.options["maxNesting"]):
+        # Below the deepest nesting the parser drops everything. Without nesting there is no such.
+        parser = _parser(nesting=False)
+        tokens = parser.parse(text, environment)
+    for token in tokens:
+        if token.type == "inline":
+            _drop_extensions(token.children or ())
+    rendered: str = parser.renderer.render(tokens, parser.options, environment)
+    return rendered
+
+
+@cache
+def _parser(links: bool = True, nesting: bool = True) -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("js-default", {"html": True})
+    # Nothing here follows a link; what a source may be is decided where it is resolved.
+    parser.validateLink = lambda _: True  # type: ignore[method-assign, assignment]
+    if not links:
+        parser.disable(["link", "image"])
+    if not nesting:
+        parser.disable(["blockquote", "list", "code"])
+    return parser
+
+
+def _is_cut_off(tokens: Sequence[Token], limit: int) -> bool:
+    return any(token.nesting == 1 and token.level >= limit - 2 for token in tokens)
+
+
+def _drop_extensions(children: Sequence[Token]) -> None:
+    """Drop what stands in the text for programs: fences, and attributes after an image."""
+    for before, token in zip([None, *children], children, strict=False):
+        if token.type == "text":
+            if before is not None and before.type == "image":
+                token.content = _ATTRIBUTES.sub("", token.content, count=1)
+            if (fence := _FENCE.match(token.content)) is not None:
+                token.content = token.content[fence.end() :]
+
+
+def _front_title(front: str) -> str | None:
+    found = _FRONT_TITLE.search(front)
+    return found[1].strip("\"'").strip() or None if found else None

@@ -1,0 +1,205 @@
+"""A folder of HTML and Markdown pages with their images: one document a page.
+
+A page is known by its path in the folder, and so are its images. Nothing outside the folder is
+read, nothing is fetched, and what a page refers to out there is counted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import unquote
+
+from sightline.documents import Document
+from sightline.pages import LeftOut, Page, PageImage, Unit, page_to_document
+from sightline.problems import Problems, SightlineError
+from sightline.readers import html, markdown
+from sightline.readers.html_images import is_remote
+
+SUFFIXES = frozenset((".html", ".htm", ".xhtml", ".md", ".markdown"))
+_MARKDOWN = frozenset((".md", ".markdown"))
+# What browsers call the folder of a saved page, after the page's own name: its pages are frames.
+_SAVED_FOLDERS = (
+    *("_files", ".files", "-files", "_file", "-Dateien", "_fichiers", "_archivos", "_arquivos"),
+    *("_bestanden", "_filer", "_pliki", "_soubory", "_ficheiros", "_elemei"),
+)
+_DRIVE = re.compile(r"[a-zA-Z]:[\\/]")
+
+_REMOTE, _OUTSIDE, _MISSING = "remote, not fetched", "outside the folder", "missing"
+
+
+@dataclass
+class PageFolder:
+    """The pages of a folder; iterating reads them and fills the counts."""
+
+    folder: Path
+    unit: Unit = "paragraph"
+    links_from_layout: bool = False
+    minimum_tokens: int = 0
+    #: Leave out images whose file is missing; else they stay, for their status to be told later.
+    skip_missing: bool = False
+    #: Images of the documents given so far that have no file.
+    missing: int = 0
+
+    def documents(self, problems: Problems, dropped: Counter[str]) -> Iterator[Document]:
+        """Yield a document for each page with text and an image, by path.
+
+        A page that cannot be read is a problem. `dropped` counts the pages that have no text or no
+        image, and what was left out of the others.
+        """
+        if not self.folder.is_dir():
+            raise SightlineError(f"{self.folder}: no such folder of pages.")
+        root = self.folder.resolve()
+        for path in find_pages(root, dropped):
+            name = path.relative_to(root).as_posix()
+            if not _is_text(name):
+                problems.add(self.folder, None, None, f"the name {name!r} is not valid UTF-8")
+                continue
+            try:
+                page = read_page(path)
+            except SightlineError as error:
+                problems.add(self.folder / name, None, None, str(error))
+                continue
+            page, missing = self._with_files(page, path, root)
+            document = page_to_document(
+                page,
+                name,
+                unit=self.unit,
+                links_from_layout=self.links_from_layout,
+                minimum_tokens=self.minimum_tokens,
+            )
+            if not document.images:
+                dropped["pages without an image"] += 1
+            elif not document.sentences:
+                dropped["pages without text"] += 1
+            else:
+                self.missing += missing
+                _count(document, dropped)
+                yield document
+
+    def _with_files(self, page: Page, path: Path, root: Path) -> tuple[Page, int]:
+        """Give the page with the paths of its images, and how many of these have no file."""
+        left_out = LeftOut()
+        left_out.update(page.left_out)
+        images, missing = [], 0
+        for image in page.images:
+            source, reason = find_image(image, path.parent, root)
+            if reason == _MISSING and not self.skip_missing:
+                missing += 1
+                reason = None
+            if reason is None:
+                images.append(replace(image, source=source, alternatives=()))
+            else:
+                left_out.images[reason] += 1
+        return replace(page, images=tuple(images), left_out=left_out), missing
+
+
+def read_page(path: Path) -> Page:
+    """Read one HTML or Markdown file, which its suffix tells apart."""
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise SightlineError("The page is not a regular file.")
+    suffix = path.suffix.lower()
+    limit = markdown.MAX_BYTES if suffix in _MARKDOWN else html.MAX_BYTES
+    try:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise SightlineError(f"The page cannot be read: {error.strerror}.") from error
+    if suffix in _MARKDOWN:
+        return markdown.read_markdown(data)
+    return html.read_html(data, xml=suffix == ".xhtml")
+
+
+def find_pages(root: Path, dropped: Counter[str]) -> list[Path]:
+    """Give the pages below a resolved folder, by path; counts what is not looked into."""
+    pages = []
+
+    def count_unreadable(_: OSError) -> None:
+        dropped["folders that cannot be read"] += 1
+
+    for place, folders, names in os.walk(root, onerror=count_unreadable):
+        stems = {Path(name).stem for name in names if Path(name).suffix.lower() in SUFFIXES}
+        saved = {stem + ending for stem in stems for ending in _SAVED_FOLDERS}
+        dropped["folders whose name begins with a dot"] += sum(f.startswith(".") for f in folders)
+        dropped["links to folders"] += sum(Path(place, f).is_symlink() for f in folders)
+        folders[:] = [f for f in folders if f not in saved and not f.startswith(".")]
+        for path in (Path(place, name) for name in names):
+            if path.suffix.lower() not in SUFFIXES:
+                continue
+            if path.is_symlink() and not path.resolve().is_relative_to(root):
+                dropped["links to pages outside the folder"] += 1
+            else:
+                pages.append(path)
+    return sorted(pages)
+
+
+def find_image(image: PageImage, beside: Path, root: Path) -> tuple[str, str | None]:
+    """Find the file of an image: its path in the root, and why it is none to use, or None.
+
+    Both folders are resolved ones. Of several sources the first that exists is taken. A data URI
+    is its own file.
+    """
+    reason, missing = _REMOTE, None
+    for source in (image.source, *image.alternatives):
+        if source[:5].lower() == "data:":
+            return source, None
+        if is_remote(source):
+            continue
+        for number, path in enumerate(_paths(source, beside, root)):
+            if path is None:
+                reason = _OUTSIDE
+                continue
+            name = path.relative_to(root).as_posix()
+            if _is_file(path):
+                if path.resolve().is_relative_to(root) and _is_text(name):
+                    return name, None
+                reason = _OUTSIDE
+            elif number == 0 and _is_text(name):
+                missing = missing or name
+    return (missing, _MISSING) if missing else (image.source, reason)
+
+
+def _paths(source: str, beside: Path, root: Path) -> Iterator[Path | None]:
+    """Yield the files that a source may mean, likeliest first; None for one outside the folder.
+
+    A question mark begins a query, unless a file was saved with it in its name. A slash at the
+    start means the root of a site, which the folder is taken for, if there is such a file.
+    """
+    if source[:5].lower() == "file:" or _DRIVE.match(source) or "\0" in source:
+        yield None
+        return
+    source = source.replace("\\", "/").partition("#")[0]
+    for written in dict.fromkeys((source.partition("?")[0], source)):
+        for name in dict.fromkeys((unquote(written), written)):
+            of_site = name.startswith("/")
+            path = Path(os.path.normpath((root if of_site else beside) / name.lstrip("/")))
+            is_inside = bool(name) and path.is_relative_to(root)
+            yield path if is_inside and (not of_site or _is_file(path)) else None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that is too long, or that no file can have
+        return False
+
+
+def _is_text(name: str) -> bool:
+    """Say whether a name can be written as JSON: it may hold bytes that are no text."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _count(document: Document, dropped: Counter[str]) -> None:
+    left_out = document.extra["left_out"]
+    for reason, count in left_out.get("text", {}).items():
+        dropped[f"characters: {reason}"] += count
+    for reason, count in left_out.get("images", {}).items():
+        dropped[f"images: {reason}"] += count
