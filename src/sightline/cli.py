@@ -12,10 +12,15 @@ from typing import Annotated
 
 import typer
 
+from sightline.commands.analyze import analyze
+from sightline.commands.build import build
+from sightline.commands.convert import convert
+from sightline.commands.corpus import corpus
 from sightline.commands.duplicates import duplicates
 from sightline.commands.evaluate import evaluate
 from sightline.commands.features import features
 from sightline.commands.link import link
+from sightline.commands.reproduce import reproduce
 from sightline.commands.train import train
 from sightline.console import say
 from sightline.problems import SightlineError
@@ -31,8 +36,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (link, train, evaluate, features, duplicates):
+for command in (link, train, evaluate, features, corpus, duplicates, analyze, reproduce, convert):
     app.command()(command)
+app.add_typer(build)
 
 
 def main() -> None:
