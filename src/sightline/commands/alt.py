@@ -1,0 +1,145 @@
+"""`sightline alt`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sightline.commands.link import PolicyName
+from sightline.commands.options import StrictOption
+from sightline.console import print_json, report, say, say_problems
+from sightline.problems import Problems, SightlineError
+
+if TYPE_CHECKING:
+    from sightline.alt_text import ArticleAlts
+    from sightline.alt_writing import Written
+
+
+def alt(
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(help="Articles, or folders of HTML and Markdown.", metavar="INPUT..."),
+    ],
+    check: Annotated[
+        bool, typer.Option("--check", help="Audit alone, without a model; exit 1 if it finds any.")
+    ] = False,
+    write: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT", help="A copy with alternative texts; a folder for several."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object an article.")] = False,
+    model: Annotated[
+        str, typer.Option(help="A model folder, a CLIP or SigLIP folder, or `default`.")
+    ] = "default",
+    policy: Annotated[
+        PolicyName, typer.Option(help="How links are chosen.")
+    ] = PolicyName.ASSIGNMENT,
+    min_confidence: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=1.0, help="Of a text that is written; 0.5 if no limit is given."),
+    ] = None,
+    min_score: Annotated[
+        float | None, typer.Option(min=-1.0, max=1.0, help="Of a text that is written.")
+    ] = None,
+    fetch: Annotated[bool, typer.Option("--fetch", help="Fetch remote images.")] = False,
+    strict: StrictOption = False,
+) -> None:
+    """Audit the alternative texts of articles, and offer the article's own sentences as texts."""
+    from sightline.alt_report import alt_lines, alt_record
+    from sightline.alt_text import audit_article
+    from sightline.articles import read_article
+    from sightline.fetching import Fetcher
+
+    if check and (write is not None or fetch):
+        raise typer.BadParameter("--check audits alone; leave --write and --fetch out")
+    paths = list(_articles(inputs))
+    if write is not None and len(paths) > 1 and write.is_file():
+        raise typer.BadParameter(f"--write {write} is a file; name a folder for several articles")
+    if write is not None and len({path.name for path in paths}) < len(paths):
+        raise typer.BadParameter("--write: two articles have one name; write them one by one")
+    problems = Problems(strict=strict, report=report)
+    seen: Counter[str] = Counter()
+
+    def audited() -> Iterator[ArticleAlts]:
+        for path in paths:
+            try:
+                article = read_article(path, fetch=Fetcher() if fetch else None)
+            except SightlineError as error:
+                if len(paths) == 1:
+                    raise
+                problems.add(path, None, None, str(error).removeprefix(f"{path}: "))
+                continue
+            yield audit_article(article)
+
+    results: Iterator[tuple[ArticleAlts, Written | None]]
+    if check:
+        results = ((alts, None) for alts in audited())
+    else:
+        limits = (min_confidence, min_score)
+        results = _offered(audited(), model, policy, write, len(paths), limits)
+    for alts, written in results:
+        seen.update(articles=1, images=len(alts.images), findings=alts.findings)
+        if json:
+            print_json(alt_record(alts, written))
+        else:
+            typer.echo("\n".join(alt_lines(alts, written)))
+    say_problems(problems)
+    if not seen["articles"]:
+        raise SightlineError("No article could be read.")
+    if check:
+        say(f"{seen['findings']:,} findings in {seen['images']:,} images")
+        if seen["findings"] or problems.count:
+            raise typer.Exit(1)
+
+
+def _offered(
+    audited: Iterator[ArticleAlts],
+    model: str,
+    policy: PolicyName,
+    write: Path | None,
+    count: int,
+    limits: tuple[float | None, float | None],
+) -> Iterator[tuple[ArticleAlts, Written | None]]:
+    """Add candidates to each article, and write its copy if there is to be one."""
+    from sightline.alt_text import with_candidates
+    from sightline.alt_writing import choose, write_alts
+    from sightline.articles import ArticleImages
+    from sightline.decode_pool import DecodePool
+    from sightline.link_records import link_records, open_model
+    from sightline.progress import Progress
+
+    loaded = open_model(model)
+    with DecodePool() as pool, Progress("alternative texts", count, "articles") as progress:
+        for alts in audited:
+            images = ArticleImages([alts.article], loaded.image_backbone, pool)
+            documents = [alts.article.document]
+            (record,) = link_records(loaded, documents, images, policy.value, matrix=True)
+            offered = with_candidates(alts, record)
+            written = None
+            if write is not None:
+                target = _target(write, alts.article.path, count)
+                written = write_alts(offered, choose(offered, *limits), target)
+            progress.advance()
+            yield offered, written
+
+
+def _articles(inputs: list[Path]) -> Iterator[Path]:
+    """Yield the files that are named, and the pages of the folders."""
+    from sightline.readers.page_folder import find_pages
+
+    for path in inputs:
+        if path.is_dir():
+            yield from find_pages(path.resolve(), Counter())
+        else:
+            yield path
+
+
+def _target(write: Path, article: Path, count: int) -> Path:
+    if count == 1 and not write.is_dir():
+        return write
+    write.mkdir(parents=True, exist_ok=True)
+    return write / article.name

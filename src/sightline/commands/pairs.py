@@ -1,0 +1,103 @@
+"""`sightline pairs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sightline.commands.link import PolicyName
+from sightline.commands.options import FeaturesOption, JsonOption, MaxLinksOption, StrictOption
+from sightline.console import max_links_from, print_json, report, say, say_problems
+from sightline.problems import Problems, SightlineError
+
+if TYPE_CHECKING:
+    from sightline.pairs import LinkedDocument
+
+
+class PairFormatName(StrEnum):
+    """How pairs are written."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    WEBDATASET = "webdataset"
+
+
+def pairs(
+    inputs: Annotated[list[Path], typer.Argument(help="Articles or corpora.", metavar="INPUT...")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="A file, or a folder for WebDataset shards.")
+    ],
+    format: Annotated[
+        PairFormatName | None, typer.Option(help="By default what the suffix of -o says.")
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="A model folder, a CLIP or SigLIP folder, or `default`.")
+    ] = "default",
+    policy: Annotated[
+        PolicyName, typer.Option(help="How links are chosen.")
+    ] = PolicyName.ASSIGNMENT,
+    max_links: MaxLinksOption = "all",
+    min_confidence: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Leave out pairs that are less sure.")
+    ] = 0.0,
+    min_score: Annotated[
+        float | None, typer.Option(min=-1.0, max=1.0, help="Leave out pairs of a lower score.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Only these documents of a corpus.")] = None,
+    features: FeaturesOption = None,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Write image-sentence pairs for training out of articles or corpora."""
+    from sightline.articles import is_article
+    from sightline.corpus import read
+    from sightline.decode_pool import DecodePool
+    from sightline.link_records import open_images, open_model
+    from sightline.linked_documents import links_of_article, links_of_corpus
+    from sightline.pair_writing import pair_format, write_pairs
+    from sightline.pairs import PairChoice
+    from sightline.progress import Progress
+
+    to = pair_format(output, format.value if format else None)
+    loaded = open_model(model)
+    cap = max_links_from(max_links)
+    problems = Problems(strict=strict, report=report)
+    choice = PairChoice(min_confidence, min_score)
+
+    def linked(pool: DecodePool) -> Iterator[LinkedDocument]:
+        with Progress("pairs", None, "documents") as progress:
+            for path in inputs:
+                if is_article(path):
+                    found = links_of_article(path, loaded, policy.value, cap, pool, problems)
+                else:
+                    corpus = read(path, split=split, problems=problems, allow_empty=True)
+                    images = open_images(loaded, corpus, features, say, pool)
+                    found = links_of_corpus(corpus, loaded, images, policy.value, cap)
+                for one in found:
+                    progress.advance(note=f"{choice.pairs:,} pairs")
+                    yield one
+        # Before the file gets its name: no document, no file.
+        if not choice.documents:
+            raise SightlineError("No document could be linked.")
+
+    with DecodePool() as pool:
+        count = write_pairs(choice.pairs_of(linked(pool)), output, to, pool, choice.left_out)
+    say_problems(problems)
+    say(f"{count:,} pairs of {choice.documents:,} documents were written to {output}")
+    left_out = {reason: number for reason, number in choice.left_out.items() if number}
+    for reason, number in left_out.items():
+        say(f"left out: {number:,} {reason}")
+    if json:
+        print_json(
+            {
+                "pairs": count,
+                "documents": choice.documents,
+                "skipped": problems.count,
+                "left_out": left_out,
+                "output": str(output),
+            }
+        )

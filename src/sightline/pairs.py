@@ -1,0 +1,113 @@
+"""Image-sentence pairs for training other models: the paper's second use of links.
+
+A pair is a link that is sure enough, by its confidence or its score. Pairs are made one document
+at a time and written as they come; of equal ones the first is kept. What is left out is counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sightline.documents import Document
+from sightline.problems import SightlineError
+
+#: What an image is, by its index: a file, bytes, or nothing that could be read.
+Contents = Callable[[int], Path | bytes | None]
+#: A document, its link record, and its images.
+LinkedDocument = tuple[Document, dict[str, Any], Contents]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """An image and a sentence that belong together."""
+
+    #: As its document names it.
+    image: str
+    sentence: str
+    score: float
+    confidence: float | None
+    document: str
+    sentence_index: int
+    image_index: int
+    #: The file or the bytes of the image, where they are known.
+    content: Path | bytes | None = field(default=None, repr=False)
+
+    def to_record(self) -> dict[str, Any]:
+        """For JSON and CSV: all but the image itself."""
+        record = asdict(self)
+        del record["content"]
+        return record
+
+
+@dataclass
+class PairChoice:
+    """Which links become pairs; counts what does not."""
+
+    min_confidence: float = 0.0
+    min_score: float | None = None
+    documents: int = 0
+    pairs: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    # 8 bytes of a hash for each pair; of a billion pairs, some 0.03 are lost to equal hashes.
+    _seen: set[int] = field(default_factory=set)
+
+    def pairs_of(self, documents: Iterable[LinkedDocument]) -> Iterator[Pair]:
+        """Yield the pairs of documents, best first within each."""
+        for document, record, contents in documents:
+            self.documents += 1
+            for image in record["images"]:
+                if image["status"] != "ok":
+                    self.left_out[f"images: {image['status']}"] += 1
+            self.left_out["documents without a link"] += not record["links"]
+            for link in record["links"]:
+                if self._is_chosen(link):
+                    pair = _pair(document, link, contents)
+                    if self._is_new(pair):
+                        self.pairs += 1
+                        yield pair
+
+    def _is_chosen(self, link: dict[str, Any]) -> bool:
+        if self.min_confidence > 0:
+            if link["confidence"] is None:
+                raise SightlineError(
+                    "This model was not calibrated, so its links have no confidence; leave "
+                    "--min-confidence out, or choose by score with --min-score."
+                )
+            if link["confidence"] < self.min_confidence:
+                self.left_out["links below the confidence"] += 1
+                return False
+        if self.min_score is not None and link["score"] < self.min_score:
+            self.left_out["links below the score"] += 1
+            return False
+        return True
+
+    def _is_new(self, pair: Pair) -> bool:
+        image = pair.content if pair.content is not None else pair.image
+        name = image if isinstance(image, bytes) else str(image).encode("utf-8", "replace")
+        parts = (hashlib.blake2b(name).digest(), pair.sentence.encode("utf-8", "replace"))
+        digest = hashlib.blake2b(b"".join(parts), digest_size=8).digest()
+        key = int.from_bytes(digest, "big")
+        if key in self._seen:
+            self.left_out["repeated pairs"] += 1
+            return False
+        self._seen.add(key)
+        return True
+
+
+def _pair(document: Document, link: dict[str, Any], contents: Contents) -> Pair:
+    sentence, image = link["sentence"], link["image"]
+    return Pair(
+        image=document.images[image],
+        sentence=document.sentences[sentence],
+        score=link["score"],
+        confidence=link["confidence"],
+        document=document.id,
+        sentence_index=sentence,
+        image_index=image,
+        content=contents(image),
+    )
