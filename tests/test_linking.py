@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sightline.linking import link
+from sightline.linking import Link, confident_links, link
+from sightline.problems import SightlineError
 
 MATRIX = np.array([[0.9, 0.8, 0.1], [0.7, 0.2, -0.3], [-0.1, -0.2, -0.4], [0.6, 0.5, -0.25]])
 
@@ -47,6 +48,33 @@ def test_mmc4_sends_images_that_are_left_over_to_their_best_sentence():
     assert sorted(pairs(link(matrix, "mmc4"))) == [(0, 0), (0, 2), (1, 1)]
 
 
+def test_threshold_keeps_the_dense_pairs_above_a_similarity():
+    assert pairs(link(MATRIX, "threshold", threshold=0.6)) == [(0, 0), (0, 1), (1, 0)]
+    assert pairs(link(MATRIX, "threshold", threshold=0.59)) == [(0, 0), (0, 1), (1, 0), (3, 0)]
+    assert link(MATRIX, "threshold", threshold=0.9) == []
+    # without a threshold, what is not alike at all stays apart
+    assert pairs(link(MATRIX, "threshold")) == [(0, 0), (0, 1), (1, 0), (3, 0), (0, 2)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(matrix=matrices, threshold=st.floats(-1, 1))
+def test_threshold_is_dense_cut_by_score(matrix, threshold):
+    dense = link(matrix, "dense")
+    assert link(matrix, "threshold", threshold=threshold) == [
+        found for found in dense if found.score > threshold
+    ]
+
+
+def test_links_below_the_minimum_confidence_are_left_out():
+    links = [Link(0, 0, 0.9, 0.8), Link(1, 1, 0.8, 0.5), Link(2, 2, 0.1, 0.0)]
+    assert confident_links(links, 0.5) == links[:2]
+    assert confident_links(links, 0.0) == links
+    unknown = [*links, Link(3, 3, 0.7)]
+    assert confident_links(unknown, 0.0) == unknown
+    with pytest.raises(SightlineError, match="not calibrated"):
+        confident_links(unknown, 0.5)
+
+
 @settings(max_examples=60, deadline=None)
 @given(matrix=matrices, max_links=st.sampled_from(["all", "half", 1, 2]))
 def test_an_assignment_uses_no_sentence_or_image_twice_and_keeps_the_cap(matrix, max_links):
@@ -69,6 +97,6 @@ def test_dense_reaches_everything_and_mmc4_every_image_once(matrix):
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
-@pytest.mark.parametrize("policy", ["assignment", "dense", "top-k", "mmc4"])
+@pytest.mark.parametrize("policy", ["assignment", "dense", "top-k", "threshold", "mmc4"])
 def test_nothing_to_link(shape, policy):
     assert link(np.zeros(shape), policy) == []

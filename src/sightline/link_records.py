@@ -16,7 +16,7 @@ from sightline.decode_pool import DecodePool
 from sightline.documents import Document
 from sightline.features import FeatureStore, features_beside
 from sightline.image_features import ImageFiles, ImageSource, StoredImages, groups
-from sightline.linking import MaxLinks, Policy, link
+from sightline.linking import MaxLinks, Policy, confident_links, link
 from sightline.model import LinkModel
 from sightline.problems import SightlineError
 
@@ -72,10 +72,14 @@ def link_records(
     policy: Policy = "assignment",
     max_links: MaxLinks = "all",
     matrix: bool = False,
+    threshold: float = 0.0,
+    min_confidence: float = 0.0,
 ) -> Iterator[dict[str, Any]]:
     """One record per document, in order; an image without features keeps its place.
 
     `matrix` adds the similarity matrix, with null in the columns of images without features.
+    `threshold` is that of the policy of this name; links less sure than `min_confidence` are left
+    out.
     """
     for group in groups(documents, _DOCUMENTS_AT_ONCE):
         statuses, features = images.read(group)
@@ -91,16 +95,17 @@ def link_records(
         for document, of_document, places, similarity_SV in zip(
             group, statuses, readable, matrices, strict=True
         ):
+            found = link(similarity_SV, policy, max_links, threshold)
             record: dict[str, Any] = {
                 "id": document.id,
                 "links": [
                     {
-                        "sentence": found.sentence,
-                        "image": places[found.image],
-                        "score": found.score,
-                        "confidence": found.confidence,
+                        "sentence": one.sentence,
+                        "image": places[one.image],
+                        "score": one.score,
+                        "confidence": one.confidence,
                     }
-                    for found in link(similarity_SV, policy, max_links)
+                    for one in confident_links(found, min_confidence)
                 ],
                 "images": of_document,
                 "sentences": list(document.sentences),

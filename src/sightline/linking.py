@@ -6,6 +6,7 @@ always its entry in the similarity matrix.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.assignment import assign
+from sightline.problems import SightlineError
 
-Policy = Literal["assignment", "dense", "top-k", "mmc4"]
+Policy = Literal["assignment", "dense", "top-k", "threshold", "mmc4"]
 MaxLinks = Literal["all", "half"] | int
 
 
@@ -33,6 +35,7 @@ def link(
     similarity_SV: NDArray[np.floating],
     policy: Policy = "assignment",
     max_links: MaxLinks = "all",
+    threshold: float = 0.0,
 ) -> list[Link]:
     """The links of one document, best first.
 
@@ -40,6 +43,8 @@ def link(
       `max_links` of them; pairs that would lower the total stay apart.
     - `dense`: each sentence with its best image and each image with its best sentence.
     - `top-k`: of those, the `max_links` best of either direction.
+    - `threshold`: of the dense pairs, those whose similarity is above `threshold`; sentences and
+      images that resemble nothing stay without a link.
     - `mmc4`: every image gets a sentence: the full assignment, then images that are left over
       go to their best sentence (the recipe of Multimodal C4).
     """
@@ -55,16 +60,33 @@ def link(
         best_sentence = similarity_SV.argmax(0)
         pairs |= {(int(best_sentence[v]), v) for v in range(images) if v not in linked}
     else:
-        limit = None if policy == "dense" else cap
+        limit = cap if policy == "top-k" else None
         by_sentence = [(s, int(v)) for s, v in enumerate(similarity_SV.argmax(1))]
         by_image = [(int(s), v) for v, s in enumerate(similarity_SV.argmax(0))]
         pairs = {
             pair
             for side in (by_sentence, by_image)
             for pair in sorted(side, key=lambda pair: -similarity_SV[pair])[:limit]
+            if policy != "threshold" or similarity_SV[pair] > threshold
         }
     links = [Link(s, v, float(similarity_SV[s, v])) for s, v in pairs]
     return sorted(links, key=lambda link: (-link.score, link.sentence, link.image))
+
+
+def confident_links(links: Iterable[Link], min_confidence: float) -> list[Link]:
+    """The links that are at least so sure; 0 keeps all.
+
+    A link whose confidence is unknown can be neither kept nor left out in good faith.
+    """
+    found = list(links)
+    if min_confidence <= 0:
+        return found
+    if any(one.confidence is None for one in found):
+        raise SightlineError(
+            "This model was not calibrated, so its links have no confidence; leave "
+            "--min-confidence out, or choose by score with --policy threshold."
+        )
+    return [one for one in found if (one.confidence or 0.0) >= min_confidence]
 
 
 def _cap(sentences: int, images: int, max_links: MaxLinks) -> int:

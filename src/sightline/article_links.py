@@ -1,0 +1,133 @@
+"""Articles in, link records out, and what their page is drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sightline.articles import Article, ArticleImages, read_article
+from sightline.clip_model import ClipModel
+from sightline.decode_pool import DecodePool
+from sightline.fetching import Fetcher
+from sightline.link_records import link_records
+from sightline.linking import Link, MaxLinks, Policy
+from sightline.model import LinkModel
+from sightline.pages import Unit
+from sightline.problems import Problems, SightlineError
+from sightline.shown_article import (
+    Picture,
+    ShownArticle,
+    ShownImage,
+    encode_picture,
+    picture_side,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChoices:
+    """How links are chosen, as `linking.link` and `linking.confident_links` take it."""
+
+    policy: Policy = "assignment"
+    max_links: MaxLinks = "all"
+    threshold: float = 0.0
+    min_confidence: float = 0.0
+
+
+def read_articles(
+    paths: Iterable[Path], problems: Problems, unit: Unit = "sentence", fetch: Fetcher | None = None
+) -> Iterator[Article]:
+    """The articles that can be read; one that cannot is a problem."""
+    for path in paths:
+        try:
+            yield read_article(path, unit=unit, fetch=fetch)
+        except SightlineError as error:
+            problems.add(path, None, None, str(error).removeprefix(f"{path}: "))
+
+
+def link_article(
+    model: LinkModel | ClipModel, article: Article, choices: LinkChoices, pool: DecodePool | None
+) -> dict[str, Any]:
+    """The link record of an article, with `matrix`: the keys of any document and what is known.
+
+    Beside those: `title`, `lang`, `spans` of the sentences in the text form, and for each image
+    its `alt`, `caption` and `position` there; `left_out` counts what was not read.
+    """
+    if not model.reads_images:
+        raise SightlineError(
+            "The model's image network does not come with the package, so that it cannot read the "
+            "images of an article; use another model."
+        )
+    source = ArticleImages([article], model.image_backbone, pool)
+    (record,) = link_records(
+        model,
+        [article.document],
+        source,
+        choices.policy,
+        choices.max_links,
+        True,
+        choices.threshold,
+        choices.min_confidence,
+    )
+    record["images"] = [
+        {**status, "alt": image.alt, "caption": image.caption, "position": image.position}
+        for status, image in zip(record["images"], article.images, strict=True)
+    ]
+    extra = article.document.extra
+    matrix = record.pop("matrix")
+    record |= {key: extra[key] for key in ("title", "lang", "spans", "left_out")}
+    return {**record, "matrix": matrix}
+
+
+def shown_article(
+    article: Article, record: dict[str, Any], pool: DecodePool, facts: tuple[str, ...] = ()
+) -> ShownArticle:
+    """What the page of an article is drawn from; its images are decoded in isolation."""
+    pictures = _pictures(article, pool)
+    images = tuple(
+        ShownImage(
+            name=image.name,
+            block=on_page.block,
+            offset=on_page.offset,
+            picture=pictures.get(index),
+            status=status["status"],
+            reason=status["reason"],
+            alt=image.alt,
+            caption=image.caption,
+            caption_blocks=on_page.caption_blocks,
+        )
+        for index, (image, on_page, status) in enumerate(
+            zip(article.images, article.page.images, record["images"], strict=True)
+        )
+    )
+    similarity_SV = np.array(record["matrix"], np.float64).reshape(
+        len(record["sentences"]), len(images)
+    )
+    return ShownArticle(
+        title=article.page.title or article.path.stem,
+        blocks=article.page.blocks,
+        spans=tuple((start, end) for start, end in record["spans"]),
+        images=images,
+        links=tuple(
+            Link(one["sentence"], one["image"], one["score"], one["confidence"])
+            for one in record["links"]
+        ),
+        language=article.page.language,
+        similarity_SV=similarity_SV,
+        facts=facts,
+        left_out=record["left_out"],
+    )
+
+
+def _pictures(article: Article, pool: DecodePool) -> dict[int, Picture]:
+    side = picture_side(len(article.images))
+    contents = {v: i.content for v, i in enumerate(article.images) if i.content is not None}
+    decoded = pool.decode_many(contents.values(), side)
+    return {
+        index: encode_picture(result.pixels, side)
+        for index, result in zip(contents, decoded, strict=True)
+        if result.pixels is not None
+    }

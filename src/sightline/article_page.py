@@ -1,0 +1,225 @@
+"""The page of an article: it reads as it did, and shows which sentence each image belongs to.
+
+One HTML file: no other file, no request, nothing of the article run as code. Every text is
+escaped; the policy in the head names the page's own script and style by their hashes, so that
+nothing else can run even if an escape were forgotten. Without the script the article, the numbers
+of the links and their list are still there.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import re
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import orjson
+
+from sightline.article_body import ArticleBody, clean, image_title
+from sightline.pages import BlockKind
+from sightline.shown_article import ShownArticle, cut, weight_text
+
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
+#: Cells of the matrix that a browser draws without a pause.
+_MOST_CELLS = 30_000
+_ROW_SHOWN = 140
+_SENTENCE_SHOWN = 400
+_CODE = BlockKind.CODE.value
+_MEASURES = {
+    "confidence": "A confidence is how often links that look this good are right.",
+    "score": "A score is a cosine similarity: larger is better, but it is no probability.",
+}
+
+
+def render_article(article: ShownArticle) -> str:
+    """The whole page."""
+    script, css = _data("article_page.js"), _data("article_page.css")
+    policy = (
+        "default-src 'none'; img-src data:; "
+        f"style-src '{_hash(css)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    language = article.language or ""
+    lang = f' lang="{language}"' if _LANGUAGE.fullmatch(language) else ""
+    body = ArticleBody(article)
+    title = clean(cut(article.title, 300) or "Article")
+    heading = "" if body.titled else f'<h1 dir="auto">{title}</h1>\n'
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{title}</title>\n<style>{css}</style>\n</head>\n"
+        f'<body class="{article.measure}">\n'
+        '<a class="skip" href="#article">Skip to the article</a>\n'
+        f"{_bar(article)}\n"
+        '<div class="layout">\n'
+        f'<main id="article"{lang}>\n{heading}'
+        f"<article>\n{body.html()}\n</article>\n</main>\n"
+        f"{_PANEL}\n</div>\n"
+        f'<div class="after">\n{_links(article, body)}\n{_matrix(article)}\n'
+        f"{_footer(article)}\n</div>\n"
+        f"{_json_block(article, body)}\n<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+_PANEL = (
+    '<aside class="panel" id="panel" aria-label="Linked parts">'
+    '<p class="hint">Point at an image or an underlined sentence to see what belongs together. '
+    "Tab moves between them, Enter keeps one lit, the arrow keys go to its partner, Escape lets "
+    'go.</p><div id="shown" hidden></div></aside>'
+)
+
+
+def _data(name: str) -> str:
+    return (files("sightline") / "data" / name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'s' * (number != 1)}"
+
+
+def _bar(article: ShownArticle) -> str:
+    """The strip at the top: what is linked, and how strong a link must be to be shown."""
+    counts = f'<span id="count">{_count(len(article.links), "link")}</span>'
+    if not article.links:
+        return f'<header class="bar"><strong>Sightline</strong> <span>{counts}</span></header>'
+    weights = [article.weight(link) for link in article.links]
+    step = 0.01 if article.measure == "confidence" else 0.001
+    # Rounded down, so that the lowest place shows all links and the highest at least one.
+    low, high = (math.floor(weight / step) * step for weight in (min(weights), max(weights)))
+    shown = weight_text(low, article.measure)
+    return (
+        '<header class="bar"><strong>Sightline</strong>'
+        f'<form><label for="threshold">{article.measure.capitalize()} from</label>'
+        f'<input id="threshold" type="range" min="{low:.3f}" max="{high:.3f}" step="{step}" '
+        f'value="{low:.3f}" autocomplete="off" aria-describedby="count">'
+        f'<output id="level" for="threshold">{shown}</output></form>'
+        f'<span role="status">{counts}</span>'
+        '<nav aria-label="Parts of this page"><a href="#links">Links</a>'
+        f"{'' if article.similarity_SV is None else '<a href=#matrix>Matrix</a>'}</nav></header>"
+    )
+
+
+def _links(article: ShownArticle, body: ArticleBody) -> str:
+    """All links as a list that can be read, printed and heard."""
+    if not article.links:
+        return (
+            '<section aria-labelledby="links"><h2 id="links">Links</h2><p>No image of this '
+            "article was linked to a sentence.</p></section>"
+        )
+    rows = []
+    order = sorted(enumerate(article.links), key=lambda pair: (pair[1].image, pair[0]))
+    for number, link in order:
+        text = clean(cut(body.texts[link.sentence], _SENTENCE_SHOWN))
+        rows.append(
+            f'<tr data-link="{number}"><td><a href="#image-{link.image + 1}" aria-label="'
+            f'{clean(image_title(article, link.image))}">{link.image + 1}</a></td>'
+            f'<td dir="auto"><a href="#sentence-{link.sentence + 1}">{text}</a></td>'
+            f"<td>{weight_text(article.weight(link), article.measure)}</td></tr>"
+        )
+    return (
+        '<section aria-labelledby="links"><h2 id="links">Links</h2>'
+        f"<p>{_MEASURES[article.measure]}</p><table><thead><tr>"
+        '<th scope="col">Image</th><th scope="col">Sentence</th>'
+        f'<th scope="col">{article.measure.capitalize()}</th></tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></section>"
+    )
+
+
+def _matrix(article: ShownArticle) -> str:
+    if article.similarity_SV is None or not article.similarity_SV.size:
+        return ""
+    left = len(article.spans) - len(_matrix_rows(article))
+    note = f" The {left:,} least similar of the sentences are not shown." if left else ""
+    return (
+        '<section class="matrix-section"><h2 id="matrix">Matrix</h2><details>'
+        "<summary>Similarity of every sentence and every image</summary>"
+        '<p id="readout" class="soft" aria-hidden="true">Point at a cell to read it.</p>'
+        f'<p class="soft">Framed cells are links.{note}</p>'
+        '<div class="scroll" id="cells" tabindex="0" role="region" aria-label="Similarity matrix">'
+        "</div></details><noscript><p>The matrix needs JavaScript.</p></noscript></section>"
+    )
+
+
+def _matrix_rows(article: ShownArticle) -> list[int]:
+    """The sentences of the matrix: all, or as many of the best as can be drawn."""
+    similarity_SV = article.similarity_SV
+    if similarity_SV is None or not similarity_SV.size:
+        return []
+    most = max(1, _MOST_CELLS // similarity_SV.shape[1])
+    if len(similarity_SV) <= most:
+        return list(range(len(similarity_SV)))
+    best_S = np.nan_to_num(similarity_SV, nan=-np.inf).max(1)
+    linked = {link.sentence for link in article.links}
+    order = sorted(range(len(best_S)), key=lambda s: (s not in linked, -best_S[s]))
+    return sorted(order[:most])
+
+
+def _footer(article: ShownArticle) -> str:
+    counts = [
+        _count(len(article.spans), "sentence"),
+        _count(len(article.images), "image"),
+        _count(len(article.links), "link"),
+    ]
+    lines = []
+    unread = [image for image in article.images if image.status != "ok"]
+    if unread:
+        lines.append(
+            f"{_count(len(unread), 'image')} could not be read; each says why in its place"
+        )
+    for reason, number in article.left_out.get("text", {}).items():
+        # The page shows code all the same.
+        where = "code, shown but never linked" if reason == _CODE else clean(reason)
+        lines.append(f"{_count(number, 'character')} of text: {where}")
+    for reason, number in article.left_out.get("images", {}).items():
+        lines.append(f"{_count(number, 'image')}: {clean(reason)}")
+    items = "".join(f"<li>{line}</li>" for line in lines)
+    left = f"<ul>{items}</ul>" if items else "<p>Nothing was left out.</p>"
+    facts = " · ".join([*counts, *(clean(fact) for fact in article.facts)])
+    return (
+        '<footer><section aria-labelledby="left-out"><h2 id="left-out">What was left out</h2>'
+        f'{left}</section><p class="soft">{facts}</p></footer>'
+    )
+
+
+def _json_block(article: ShownArticle, body: ArticleBody) -> str:
+    """What the script needs; no `<` in it could end the block or begin a comment."""
+    strengths = body.strengths
+    data: dict[str, Any] = {
+        "measure": article.measure,
+        "links": [
+            [link.sentence, link.image, article.weight(link), round(strength, 3)]
+            for link, strength in zip(article.links, strengths, strict=True)
+        ],
+        "titles": [image_title(article, index) for index in range(len(article.images))],
+    }
+    rows = _matrix_rows(article)
+    if rows and article.similarity_SV is not None:
+        values = np.round(article.similarity_SV[rows].astype(np.float64), 3)
+        data["matrix"] = [
+            [row, cut(body.texts[row], _ROW_SHOWN), values[place].tolist()]
+            for place, row in enumerate(rows)
+        ]
+    text = orjson.dumps(_writable(data)).decode()
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return f'<script type="application/json" id="data">{text}</script>'
+
+
+def _writable(value: Any) -> Any:
+    """Replace half surrogate pairs, which JSON cannot hold."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {key: _writable(one) for key, one in value.items()}
+    return [_writable(one) for one in value] if isinstance(value, list) else value
