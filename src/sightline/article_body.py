@@ -153,7 +153,8 @@ class ArticleBody:
             level = min(max(block.level, 1), 6)
             return f'<li class="level-{level}" dir="auto">{self._inner(index)}</li>'
         tag = _TAGS.get(block.kind, "p")
-        css = f' class="{block.kind.value}"' if tag == "p" and block.kind is not BlockKind.PARAGRAPH else ""
+        plain = tag != "p" or block.kind is BlockKind.PARAGRAPH
+        css = "" if plain else f' class="{block.kind.value}"'
         return f'<{tag}{css} dir="auto">{self._inner(index)}</{tag}>'
 
     def _row(self, index: int) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from sightline.commands.alt import alt
 from sightline.commands.analyze import analyze
 from sightline.commands.build import build
 from sightline.commands.convert import convert
@@ -20,6 +21,7 @@ from sightline.commands.duplicates import duplicates
 from sightline.commands.evaluate import evaluate
 from sightline.commands.features import features
 from sightline.commands.link import link
+from sightline.commands.pairs import pairs
 from sightline.commands.reproduce import reproduce
 from sightline.commands.train import train
 from sightline.console import say
@@ -36,7 +38,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (link, train, evaluate, features, corpus, duplicates, analyze, reproduce, convert):
+for command in (
+    link,
+    alt,
+    pairs,
+    train,
+    evaluate,
+    features,
+    corpus,
+    duplicates,
+    analyze,
+    reproduce,
+    convert,
+):
     app.command()(command)
 app.add_typer(build)
 

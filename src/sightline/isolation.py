@@ -1,0 +1,218 @@
+"""Files that nobody vouches for are parsed in a child process, under limits that the kernel keeps.
+
+The child is a plain interpreter that imports one reader. It answers with JSON and the raw bytes of
+the images, which are checked and never unpickled. What crashes, hangs or swells a parser costs the
+child alone, and the user gets a sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+from collections import Counter
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from sightline.pages import Page
+from sightline.problems import SightlineError
+from sightline.readers.contents import MAX_IMAGE_BYTES, Contents
+
+ContainerKind = Literal["pdf", "docx", "epub"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingLimits:
+    """What reading one file may cost."""
+
+    # CPU time, and ten times as much by the clock. Readers stop at four fifths of it by themselves
+    # and count what they did not come to; the kernel stops those that do not.
+    seconds: float = 10.0
+    # Address space of the child.
+    memory_bytes: int = 1_000_000_000
+    # Of the file itself.
+    file_bytes: int = 512 * 2**20
+
+
+DEFAULT_LIMITS = ReadingLimits()
+
+# As in `decode_pool`: not multiprocessing, which would run the caller's main module once more.
+_PROGRAM = """
+import json, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+sys.path[:] = json.loads(sys.argv[1])
+from sightline.isolation import _serve
+_serve(json.loads(sys.argv[2]), json.loads(sys.argv[3]), sys.argv[4])
+"""
+_WALL_SECONDS_PER_CPU_SECOND = 10
+_SHARE_FOR_THE_READER = 0.8
+_LENGTH = struct.Struct("<Q")
+_MAX_ANSWER = 256 * 2**20  # of JSON: far more than the text of any book
+_OUT_OF_MEMORY = 77  # an exit code that nothing else has
+
+
+def read_contents(
+    path: Path, kind: ContainerKind, limits: ReadingLimits = DEFAULT_LIMITS
+) -> Contents:
+    """Read a PDF, DOCX or EPUB file in a child process; raises `SightlineError` that names it."""
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise SightlineError(f"{path}: cannot be read: {error.strerror}.") from error
+    if size > limits.file_bytes:
+        most = limits.file_bytes // 2**20
+        raise SightlineError(f"{path}: is larger than {most} MiB, the limit; split it into parts.")
+    absolute = str(path.absolute()).encode("utf-8", "surrogateescape").hex()
+    arguments = [json.dumps(sys.path), json.dumps(kind), json.dumps(asdict(limits)), absolute]
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", _PROGRAM, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        # PDFium prints to it what it thinks of a file.
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+    )
+    try:
+        contents = _receive(process)
+    finally:
+        # One that is dying closes its pipe a moment before it has a code.
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(1)
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+    if isinstance(contents, Contents):
+        return contents
+    reason = contents if contents is not None else _ending(process.returncode, limits)
+    raise SightlineError(f"{path}: {reason}")
+
+
+def _receive(process: subprocess.Popen[bytes]) -> Contents | str | None:
+    """Take the answer: contents, or what the reader said is wrong; None if it is no answer.
+
+    A hostile file might have turned the child against us: nothing is taken on trust.
+    """
+    import msgspec
+
+    stream = process.stdout
+    assert stream is not None
+
+    def take(most: int) -> bytes:
+        length = stream.read(_LENGTH.size)
+        if len(length) < _LENGTH.size or _LENGTH.unpack(length)[0] > most:
+            raise EOFError
+        data = stream.read(_LENGTH.unpack(length)[0])
+        if len(data) < _LENGTH.unpack(length)[0]:
+            raise EOFError
+        return data
+
+    try:
+        answer = json.loads(take(_MAX_ANSWER))
+        if "error" in answer:
+            return str(answer["error"])[:1000]
+        names, page = answer["files"], msgspec.convert(answer["page"], Page, dec_hook=_counter)
+        files: dict[str, bytes] = {}
+        remaining = MAX_IMAGE_BYTES
+        for name in names:
+            files[str(name)] = take(remaining)
+            remaining -= len(files[str(name)])
+    except (EOFError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return Contents(page, files) if _is_sound(page) else None
+
+
+def _counter(kind: Any, value: Any) -> Any:
+    if getattr(kind, "__origin__", kind) is not Counter or not isinstance(value, dict):
+        raise NotImplementedError
+    return Counter({str(reason): int(count) for reason, count in value.items()})
+
+
+def _is_sound(page: Page) -> bool:
+    """Say whether all indexes of a page are within it."""
+    sizes = [len(block.text) for block in page.blocks]
+    return all(
+        -1 <= image.block < len(sizes)
+        and (image.offset is None or 0 <= image.offset <= sizes[image.block])
+        and (image.block >= 0 or image.offset is None)
+        and all(0 <= block < len(sizes) for block in image.caption_blocks)
+        for image in page.images
+    )
+
+
+def _ending(code: int, limits: ReadingLimits) -> str:
+    """Say why there is no answer."""
+    posix = sys.platform != "win32"
+    if posix and code in (-signal.SIGPROF, -signal.SIGALRM, -signal.SIGXCPU):
+        return (
+            f"reading it takes longer than {limits.seconds:g} s of CPU time, the limit; split it "
+            "into parts, or save it anew with the program that made it."
+        )
+    if code == _OUT_OF_MEMORY or (posix and code == -signal.SIGKILL):
+        most = f"{limits.memory_bytes / 1e9:g} GB"
+        return f"reading it takes more memory than {most}, the limit; split it into parts."
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    return (
+        f"it makes its reader crash ({how}): the file is damaged or hostile. If it opens in the "
+        "program that made it, save it anew there."
+    )
+
+
+def _serve(kind: ContainerKind, limits_dict: dict[str, float], encoded_path: str) -> None:
+    """Be the child: read one file, answer, end."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a library prints must not get among the answers
+    limits = ReadingLimits(**limits_dict)  # type: ignore[arg-type]
+    path = Path(bytes.fromhex(encoded_path).decode("utf-8", "surrogateescape"))
+    _confine(limits)
+    try:
+        contents = _read(path, kind, limits.seconds * _SHARE_FOR_THE_READER)
+        header = json.dumps({"page": _page_record(contents.page), "files": list(contents.files)})
+        parts = [header.encode(), *contents.files.values()]
+    except SightlineError as error:
+        parts = [json.dumps({"error": str(error)}).encode()]
+    except MemoryError:
+        os._exit(_OUT_OF_MEMORY)
+    for part in parts:
+        answers.write(_LENGTH.pack(len(part)))
+        answers.write(part)
+    answers.flush()
+    os._exit(0)  # tearing down half-read files may crash PDFium, and nobody needs it
+
+
+def _read(path: Path, kind: ContainerKind, seconds: float) -> Contents:
+    if kind == "pdf":
+        from sightline.readers.pdf import read_pdf
+
+        return read_pdf(path, seconds=seconds)
+    if kind == "docx":
+        from sightline.readers.docx import read_docx
+
+        return read_docx(path)
+    from sightline.readers.epub import read_epub
+
+    return read_epub(path, seconds=seconds)
+
+
+def _page_record(page: Page) -> dict[str, Any]:
+    import msgspec
+
+    record: dict[str, Any] = msgspec.to_builtins(page)
+    return record
+
+
+def _confine(limits: ReadingLimits) -> None:
+    """Limit the memory and time of this process, where the system can (not Windows)."""
+    if sys.platform != "win32":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
+        signal.setitimer(signal.ITIMER_PROF, limits.seconds)
+        signal.setitimer(signal.ITIMER_REAL, limits.seconds * _WALL_SECONDS_PER_CPU_SECOND)

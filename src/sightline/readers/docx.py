@@ -1,0 +1,335 @@
+"""DOCX files: headings, paragraphs, lists, tables and images in their order.
+
+The archive is read within limits (`zip_limits`), its XML without entities (`safe_xml`), and by the
+local names of elements, so that both namespaces of the standard are read alike. This runs in the
+child process of `isolation`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+from sightline.pages import Block, BlockKind, LeftOut, Page, PageImage
+from sightline.problems import SightlineError
+from sightline.readers.contents import Contents, read_image_files
+from sightline.readers.docx_styles import Style, read_styles
+from sightline.readers.figure_captions import attach_captions
+from sightline.safe_xml import attribute, local, parse_xml
+from sightline.zip_limits import Archive
+
+_OLE = b"\xd0\xcf\x11\xe0"
+_EMU_PER_PIXEL = 9525
+_ICON_SIDE = 32  # pixels; smaller than this both ways is no picture
+_LONGEST_CELL = 200  # characters of a cell that is joined with its row
+_SPACE = re.compile(r"[ \t\r\n\u00a0]+")
+# Whole parts that are not read, and what their text is counted as.
+_PARTS = {
+    "header": "headers and footers",
+    "footer": "headers and footers",
+    "footnotes": "notes",
+    "endnotes": "notes",
+    "comments": "comments",
+}
+_PART = re.compile(rf"word/({'|'.join(_PARTS)})\d*\.xml\Z")
+_NO_TEXT = frozenset(("pPr", "rPr", "instrText", "delText", "sectPr", "tblPr", "trPr", "tcPr"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Relation:
+    target: str
+    is_external: bool
+
+
+def read_docx(path: Path) -> Contents:
+    """Read a file; raises `SightlineError` whose sentence goes on after the file's name."""
+    with path.open("rb") as file:
+        if file.read(4) == _OLE:
+            raise SightlineError(
+                "it is encrypted with a password, or an old .doc file; save it as .docx without "
+                "a password."
+            )
+    with Archive(path) as archive:
+        part = _main_part(archive)
+        walk = _Walk(read_styles(archive, part), _relations(archive, part))
+        walk.content(parse_xml(archive.read(part)))
+        _count_other_parts(archive, walk.left_out)
+        sources = (i.source for i in walk.images if i.source not in walk.external)
+        files = read_image_files(archive, sources, walk.left_out)
+        title = _title(archive)
+    blocks, images = attach_captions(walk.blocks, walk.images)
+    headline = next((b.text for b in blocks if b.kind is BlockKind.HEADING), None)
+    left_out = LeftOut(+walk.left_out.text, +walk.left_out.images)
+    page = Page(title or headline, tuple(blocks), tuple(images), walk.language, left_out)
+    return Contents(page, files)
+
+
+def _main_part(archive: Archive) -> str:
+    """Find the document itself, which is almost always `word/document.xml`."""
+    relations = archive.find("_rels/.rels")
+    if relations is not None:
+        for relation in parse_xml(relations):
+            if (attribute(relation, "Type") or "").endswith("/officeDocument"):
+                target = (attribute(relation, "Target") or "").lstrip("/")
+                if target in archive:
+                    return target
+    if "word/document.xml" not in archive:
+        raise SightlineError("it is not a Word document: it holds no text part.")
+    return "word/document.xml"
+
+
+def _relations(archive: Archive, part: str) -> dict[str, _Relation]:
+    folder, name = posixpath.split(part)
+    data = archive.find(f"{folder}/_rels/{name}.rels")
+    relations: dict[str, _Relation] = {}
+    for relation in parse_xml(data) if data is not None else ():
+        identifier, target = attribute(relation, "Id"), attribute(relation, "Target")
+        if identifier and target:
+            external = attribute(relation, "TargetMode") == "External"
+            if not external:
+                target = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
+            relations[identifier] = _Relation(target, external)
+    return relations
+
+
+def _title(archive: Archive) -> str | None:
+    data = archive.find("docProps/core.xml")
+    if data is None:
+        return None
+    for element in parse_xml(data):
+        if local(element.tag) == "title":
+            return " ".join((element.text or "").split()) or None
+    return None
+
+
+def _count_other_parts(archive: Archive, left_out: LeftOut) -> None:
+    for name in archive.names():
+        found = _PART.match(name)
+        if found is not None:
+            root = parse_xml(archive.read(name))
+            elements = [(local(element.tag), element) for element in root.iter()]
+            characters = sum(len((e.text or "").strip()) for tag, e in elements if tag == "t")
+            left_out.text[_PARTS[found[1]]] += characters
+            pictures = sum(tag in ("blip", "imagedata") for tag, _ in elements)
+            left_out.images[_PARTS[found[1]]] += pictures
+
+
+class _Walk:
+    """One pass over the document; a paragraph is under way between its start and its end."""
+
+    def __init__(self, styles: dict[str, Style], relations: dict[str, _Relation]) -> None:
+        self.styles, self.relations = styles, relations
+        default = styles.get("")
+        self.language = default.language if default else None
+        self.blocks: list[Block] = []
+        self.images: list[PageImage] = []
+        self.left_out = LeftOut()
+        self.external: set[str] = set()
+        self.kind, self.level = BlockKind.PARAGRAPH, 0
+        self.text = ""
+        self.inside: list[PageImage] = []  # images of the paragraph under way
+        self.boxes: list[Element] = []  # its text boxes, which are read after it
+
+    def content(self, element: Element) -> None:
+        """Read what an element holds, paragraph by paragraph."""
+        for child in element:
+            tag = local(child.tag)
+            if tag == "p":
+                self.paragraph(child)
+            elif tag == "tbl":
+                self.table(child)
+            elif tag in ("del", "moveFrom"):
+                self.left_out.text["deleted text"] += _characters(child)
+            elif tag not in _NO_TEXT:
+                self.content(child)
+
+    def paragraph(self, element: Element) -> None:
+        """Read a paragraph, then its text boxes."""
+        self.kind, self.level = self._kind(element)
+        self.runs(element)
+        self.end_paragraph()
+        boxes, self.boxes = self.boxes, []
+        for box in boxes:
+            self.content(box)
+
+    def end_paragraph(self) -> None:
+        """Make a block of the text so far; an image without text stands after the block before."""
+        text, images = self.text.rstrip(), self.inside
+        self.text, self.inside = "", []
+        if text:
+            self.blocks.append(Block(self.kind, text, self.level))
+        for image in images:
+            offset = min(image.offset or 0, len(text)) if text else None
+            self.images.append(replace(image, block=len(self.blocks) - 1, offset=offset))
+
+    def _kind(self, paragraph: Element) -> tuple[BlockKind, int]:
+        properties = next((c for c in paragraph if local(c.tag) == "pPr"), None)
+        style = self.styles.get("", Style())
+        own: dict[str, Element] = {}
+        if properties is not None:
+            own = {local(child.tag): child for child in properties}
+            if "pStyle" in own:
+                style = self.styles.get(attribute(own["pStyle"], "val") or "", style)
+        outline = _number(own.get("outlineLvl"))
+        outline = style.outline if outline is None else outline
+        if outline is not None and outline < 6:
+            return BlockKind.HEADING, outline + 1
+        if "numPr" in own and style.kind is BlockKind.PARAGRAPH:
+            numbering = {local(child.tag): child for child in own["numPr"]}
+            if _number(numbering.get("numId")) != 0:
+                return BlockKind.LIST_ITEM, (_number(numbering.get("ilvl")) or 0) + 1
+        return style.kind, style.level
+
+    def runs(self, element: Element) -> None:
+        """Add the text of runs to the paragraph under way."""
+        for child in element:
+            tag = local(child.tag)
+            if tag == "t":
+                self._add(child.text or "")
+            elif tag in ("tab", "ptab"):
+                self._add(" ")
+            elif tag in ("br", "cr"):
+                if attribute(child, "type") not in ("page", "column"):
+                    self.text = self.text.rstrip(" ") + "\n" if self.text else ""
+            elif tag == "noBreakHyphen":
+                self._add("-")
+            elif tag in ("del", "moveFrom"):
+                self.left_out.text["deleted text"] += _characters(child)
+            elif tag == "r" and _is_hidden(child):
+                self.left_out.text["hidden text"] += _characters(child)
+            elif tag == "AlternateContent":
+                self.runs(_choice(child))
+            elif tag in ("drawing", "pict", "object"):
+                self._drawing(child)
+            elif tag not in _NO_TEXT:
+                self.runs(child)
+
+    def _add(self, text: str) -> None:
+        text = _SPACE.sub(" ", text)
+        if not self.text or self.text[-1] in " \n":
+            text = text.lstrip(" ")
+        self.text += text
+
+    def _drawing(self, drawing: Element) -> None:
+        elements = list(_within(drawing))
+        self.boxes += [element for tag, element in elements if tag == "txbxContent"]
+        named = dict(reversed(elements))  # the first of each name
+        described = named.get("docPr", named.get("shape"))
+        alt = _described(described)
+        extent = named.get("extent")
+        width, height = (_pixels(extent, "cx"), _pixels(extent, "cy"))
+        decorative = "decorative" in named and attribute(named["decorative"], "val") in (
+            "1",
+            "true",
+        )
+        pictures = [e for tag, e in elements if tag in ("blip", "imagedata")]
+        for picture in pictures:
+            source = self._source(picture)
+            if source is None:
+                self.left_out.images["no source"] += 1
+            elif width and height and max(width, height) <= _ICON_SIDE:
+                self.left_out.images["icon"] += 1
+            else:
+                image = PageImage(
+                    source,
+                    block=-1,
+                    offset=len(self.text),
+                    alt="" if decorative and not alt else alt,
+                    title=attribute(described, "title") if described is not None else None,
+                    width=width,
+                    height=height,
+                    decorative=decorative,
+                )
+                self.inside.append(image)
+        if not pictures and ("chart" in named or "relIds" in named):
+            self.left_out.images["chart or diagram"] += 1
+
+    def _source(self, picture: Element) -> str | None:
+        for name in ("embed", "link", "id"):
+            relation = self.relations.get(attribute(picture, name) or "")
+            if relation is not None:
+                if relation.is_external:
+                    self.external.add(relation.target)
+                return relation.target
+        return None
+
+    def table(self, table: Element) -> None:
+        """Read a table: a row of short cells is one block, otherwise each cell is for itself."""
+        for row in table:
+            tag = local(row.tag)
+            if tag == "tr":
+                self._row(row)
+            elif tag not in _NO_TEXT and tag != "tblGrid":
+                self.table(row)  # content controls around rows
+
+    def _row(self, row: Element) -> None:
+        first_block, first_image = len(self.blocks), len(self.images)
+        cells = [element for element in row.iter() if local(element.tag) == "tc"]
+        inner = {id(deeper) for cell in cells for deeper in cell.iter() if deeper is not cell}
+        texts = []
+        for cell in cells:
+            if id(cell) in inner:
+                continue  # of a table within this row's cell, which that cell reads
+            start = len(self.blocks)
+            self.content(cell)
+            texts.append(" ".join(block.text for block in self.blocks[start:]))
+        found = self.blocks[first_block:]
+        plain = all(block.kind in (BlockKind.PARAGRAPH, BlockKind.LIST_ITEM) for block in found)
+        short = all(len(text) <= _LONGEST_CELL for text in texts)
+        if found and plain and short and len(self.images) == first_image and len(texts) > 1:
+            joined = " | ".join(text for text in texts if text)
+            self.blocks[first_block:] = [Block(BlockKind.TABLE_ROW, joined)]
+        else:
+            self.blocks[first_block:] = [
+                replace(b, kind=BlockKind.TABLE_CELL) if b.kind is BlockKind.PARAGRAPH else b
+                for b in found
+            ]
+
+
+def _within(drawing: Element) -> Iterator[tuple[str, Element]]:
+    """Yield the elements of a drawing with their names; what its text boxes hold is text."""
+    for child in drawing:
+        tag = local(child.tag)
+        yield tag, child
+        if tag == "AlternateContent":
+            yield from _within(_choice(child))
+        elif tag != "txbxContent":
+            yield from _within(child)
+
+
+def _choice(alternatives: Element) -> Element:
+    """Give the newer of two forms of one thing, as Word does."""
+    return next(iter(alternatives), alternatives)
+
+
+def _described(element: Element | None) -> str | None:
+    if element is None:
+        return None
+    alt = attribute(element, "descr")
+    return attribute(element, "alt") if alt is None else alt
+
+
+def _is_hidden(run: Element) -> bool:
+    properties = next((child for child in run if local(child.tag) == "rPr"), ())
+    vanish = next((child for child in properties if local(child.tag) == "vanish"), None)
+    return vanish is not None and attribute(vanish, "val") not in ("0", "false", "off")
+
+
+def _characters(element: Element) -> int:
+    return sum(len(e.text or "") for e in element.iter() if local(e.tag) in ("t", "delText"))
+
+
+def _number(element: Element | None) -> int | None:
+    value = attribute(element, "val") if element is not None else None
+    return int(value) if value and value.isascii() and value.isdigit() and len(value) < 9 else None
+
+
+def _pixels(extent: Element | None, name: str) -> int | None:
+    value = attribute(extent, name) if extent is not None else None
+    if not value or not value.isascii() or not value.isdigit() or len(value) > 12:
+        return None
+    return int(value) // _EMU_PER_PIXEL or None

@@ -1,0 +1,116 @@
+"""ZIP files that nobody vouches for (DOCX, EPUB), read within limits and never unpacked to disk."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sightline.problems import SightlineError
+
+
+@dataclass(frozen=True, slots=True)
+class ZipLimits:
+    """What an archive may hold; more is refused."""
+
+    members: int = 20_000
+    # Unpacked bytes of one member and of all that are read.
+    member_bytes: int = 64 * 2**20
+    total_bytes: int = 512 * 2**20
+    # Unpacked to packed, beyond the first megabyte: deflate gives up to 1,032, repetitive XML 100.
+    ratio: int = 250
+
+
+DEFAULT_LIMITS = ZipLimits()
+_FREE = 1 << 20  # bytes that may be packed as densely as they like
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ENCRYPTED = 0x1
+
+
+class Archive:
+    """An archive whose members are read by name; a context manager."""
+
+    def __init__(self, path: Path, limits: ZipLimits = DEFAULT_LIMITS) -> None:
+        self.limits = limits
+        self._read_bytes = 0
+        try:
+            self._zip = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+            raise SightlineError(
+                "it is damaged: it cannot be opened as the ZIP archive that it should be."
+            ) from error
+        members = self._zip.infolist()
+        if len(members) > limits.members:
+            raise SightlineError(
+                f"it holds {len(members):,} files, more than {limits.members:,}, the limit."
+            )
+        # Of two members with one name, which programs disagree about, the last is taken.
+        self._members = {member.filename: member for member in members}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._zip.close()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    def names(self) -> list[str]:
+        """Give the names of all members."""
+        return list(self._members)
+
+    def size(self, name: str) -> int:
+        """Give the unpacked bytes of a member, as the archive says."""
+        return self._members[name].file_size
+
+    def read(self, name: str) -> bytes:
+        """Unpack a member that must be there; raises `SightlineError`."""
+        data = self.find(name)
+        if data is None:
+            raise SightlineError(f"it is damaged: it holds no {name!r}.")
+        return data
+
+    def find(self, name: str) -> bytes | None:
+        """Unpack a member; None if there is none."""
+        member = self._members.get(name)
+        if member is None:
+            return None
+        if member.flag_bits & _ENCRYPTED:
+            raise SightlineError(
+                "it is encrypted with a password; remove that with the program that made it."
+            )
+        if member.compress_type not in _METHODS:
+            raise SightlineError(f"it is packed by a method ({member.compress_type}) that is rare.")
+        return self._unpack(member)
+
+    def _unpack(self, member: zipfile.ZipInfo) -> bytes:
+        """Unpack no more than the limits allow, whatever the archive says of itself."""
+        dense = _FREE + self.limits.ratio * member.compress_size
+        most = min(self.limits.member_bytes, self.limits.total_bytes - self._read_bytes, dense)
+        try:
+            with self._zip.open(member) as file:
+                data = file.read(most + 1)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
+            raise SightlineError(
+                f"it is damaged: {member.filename[:100]!r} in it cannot be unpacked."
+            ) from error
+        except (NotImplementedError, RuntimeError) as error:
+            raise SightlineError(
+                f"{member.filename[:100]!r} in it is packed in a way that is not supported."
+            ) from error
+        if len(data) > most:
+            raise SightlineError(
+                f"{member.filename[:100]!r} in it unpacks to more than the limits allow, as a zip "
+                "bomb does."
+            )
+        self._read_bytes += len(data)
+        return data

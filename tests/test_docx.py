@@ -1,0 +1,196 @@
+"""DOCX: structure and images in their order, alt and captions; hostile files."""
+
+import io
+import zipfile
+
+import docx
+import pytest
+from docx.oxml import parse_xml as docx_xml
+from docx.shared import Inches, Pt
+from made_files import picture
+
+from sightline.pages import BlockKind
+from sightline.problems import SightlineError
+from sightline.readers.docx import read_docx
+
+W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def save(document, tmp_path):
+    path = tmp_path / "a.docx"
+    document.save(path)
+    return path
+
+
+def rewrite(path, name, change):
+    """Change one member of an archive."""
+    with zipfile.ZipFile(path) as file:
+        members = {member: file.read(member) for member in file.namelist()}
+    members[name] = change(members[name])
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for member, data in members.items():
+            file.writestr(member, data)
+    return path
+
+
+def add_picture(paragraph, number=1, alt=None, width=2):
+    shape = paragraph.add_run().add_picture(io.BytesIO(picture(number)), Inches(width))
+    if alt is not None:
+        shape._inline.docPr.set("descr", alt)
+    return shape
+
+
+def test_structure_is_kept_in_order(tmp_path):
+    document = docx.Document()
+    document.core_properties.title = "The  title"
+    document.add_heading("Chapter", 1)
+    document.add_heading("Section", 2)
+    document.add_paragraph("Some text.\tWith a tab.")
+    document.add_paragraph("An item", style="List Bullet")
+    document.add_paragraph("Quoted", style="Quote")
+    table = document.add_table(2, 2)
+    for row in range(2):
+        for column in range(2):
+            table.cell(row, column).text = f"r{row}c{column}"
+    document.add_paragraph("The end.")
+    page = read_docx(save(document, tmp_path)).page
+    assert [(b.kind, b.level, b.text) for b in page.blocks] == [
+        (BlockKind.HEADING, 1, "Chapter"),
+        (BlockKind.HEADING, 2, "Section"),
+        (BlockKind.PARAGRAPH, 0, "Some text. With a tab."),
+        (BlockKind.LIST_ITEM, 1, "An item"),
+        (BlockKind.QUOTE, 1, "Quoted"),
+        (BlockKind.TABLE_ROW, 0, "r0c0 | r0c1"),
+        (BlockKind.TABLE_ROW, 0, "r1c0 | r1c1"),
+        (BlockKind.PARAGRAPH, 0, "The end."),
+    ]
+    assert page.title == "The title"
+    assert page.language == "en-US"
+
+
+def test_images_have_their_places_alt_and_captions(tmp_path):
+    document = docx.Document()
+    document.add_paragraph("Before.")
+    add_picture(document.add_paragraph(), 1, "A red fox")
+    document.add_paragraph("Figure 1: The fox", style="Caption")
+    inline = document.add_paragraph("Left of it ")
+    add_picture(inline, 2)
+    inline.add_run(" and right of it.")
+    document.add_paragraph("Figure 2: An owl, above it", style="Caption")
+    add_picture(document.add_paragraph(), 3, "")
+    add_picture(document.add_paragraph(), 1, "Again", width=0.2)
+    contents = read_docx(save(document, tmp_path))
+    page = contents.page
+    first, second, third = page.images
+    assert (first.block, first.offset, first.alt) == (0, None, "A red fox")
+    assert (first.caption, first.caption_blocks) == ("Figure 1: The fox", (1,))
+    assert page.blocks[2].text == "Left of it and right of it."
+    assert (second.block, second.offset, second.alt) == (2, len("Left of it "), None)
+    assert (third.caption, third.alt) == ("Figure 2: An owl, above it", "")
+    assert (first.width, first.height) == (192, 128)
+    assert contents.files[second.source] == picture(2)
+    assert page.left_out.images == {"icon": 1}
+
+
+def test_a_caption_goes_to_all_images_above_it_and_never_a_tables(tmp_path):
+    document = docx.Document()
+    together = document.add_paragraph()
+    add_picture(together, 1)
+    add_picture(together, 2)
+    document.add_paragraph("Figure 1. Both.")
+    add_picture(document.add_paragraph(), 3)
+    document.add_paragraph("Table 1: Numbers", style="Caption")
+    page = read_docx(save(document, tmp_path)).page
+    assert [image.caption for image in page.images] == ["Figure 1. Both.", "Figure 1. Both.", None]
+
+
+def test_images_in_tables_and_long_cells(tmp_path):
+    document = docx.Document()
+    table = document.add_table(1, 2)
+    add_picture(table.cell(0, 0).paragraphs[0], 1)
+    table.cell(0, 1).text = "Beside it."
+    inner = table.cell(0, 1).add_table(1, 2)
+    inner.cell(0, 0).text, inner.cell(0, 1).text = "x", "y"
+    page = read_docx(save(document, tmp_path)).page
+    assert [block.text for block in page.blocks] == ["Beside it.", "x | y"]
+    assert len(page.images) == 1
+
+
+def test_what_is_not_read_is_counted(tmp_path):
+    document = docx.Document()
+    document.sections[0].header.paragraphs[0].text = "Header"
+    paragraph = document.add_paragraph("Kept. ")
+    paragraph.add_run("Hidden").font.hidden = True
+    paragraph._p.append(
+        docx_xml(f'<w:del xmlns:w="{W}"><w:r><w:delText>Gone</w:delText></w:r></w:del>')
+    )
+    paragraph.add_run("Added.").font.size = Pt(8)
+    page = read_docx(save(document, tmp_path)).page
+    assert page.text == "Kept. Added."
+    assert page.left_out.text == {"headers and footers": 6, "hidden text": 6, "deleted text": 4}
+
+
+def test_text_boxes_are_read_once(tmp_path):
+    document = docx.Document()
+    box = (
+        f'<w:r xmlns:w="{W}" xmlns:mc="urn:mc" '
+        'xmlns:wps="urn:wps"><mc:AlternateContent><mc:Choice Requires="wps"><w:drawing><wps:txbx>'
+        "<w:txbxContent><w:p><w:r><w:t>Boxed.</w:t></w:r></w:p></w:txbxContent></wps:txbx>"
+        "</w:drawing></mc:Choice><mc:Fallback><w:pict><w:txbxContent><w:p><w:r><w:t>Boxed.</w:t>"
+        "</w:r></w:p></w:txbxContent></w:pict></mc:Fallback></mc:AlternateContent></w:r>"
+    )
+    document.add_paragraph("Around.")._p.append(docx_xml(box))
+    page = read_docx(save(document, tmp_path)).page
+    assert [block.text for block in page.blocks] == ["Around.", "Boxed."]
+
+
+def test_a_linked_image_keeps_its_address_and_a_lost_one_its_place(tmp_path):
+    document = docx.Document()
+    add_picture(document.add_paragraph("Text."), 1)
+    add_picture(document.add_paragraph(), 2)
+
+    def change(data):
+        outside = b'Target="http://example.org/a.png" TargetMode="External"'
+        data = data.replace(b'Target="media/image1.png"', outside)
+        return data.replace(b'Target="media/image2.png"', b'Target="../../../etc/passwd"')
+
+    path = rewrite(save(document, tmp_path), "word/_rels/document.xml.rels", change)
+    contents = read_docx(path)
+    sources = [image.source for image in contents.page.images]
+    assert sources == ["http://example.org/a.png", "etc/passwd"]
+    assert contents.files == {}
+
+
+def test_hostile_files_are_a_sentence(tmp_path):
+    document = docx.Document()
+    document.add_paragraph("Text.")
+    bomb = b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><x>&b;</x>'
+    deep = b"<w:p>" * 5000
+    for change, words in (
+        (lambda _: bomb, "entities"),
+        (lambda data: data.replace(b"<w:body>", b"<w:body>" + deep), "levels"),
+        (lambda data: data[:-20], "bad XML"),
+        (lambda data: data + b" " * 70_000_000, "zip bomb"),
+    ):
+        path = rewrite(save(document, tmp_path), "word/document.xml", change)
+        with pytest.raises(SightlineError, match=words):
+            read_docx(path)
+    for data, words in ((b"\xd0\xcf\x11\xe0 old", "password"), (b"no archive", "damaged")):
+        path.write_bytes(data)
+        with pytest.raises(SightlineError, match=words):
+            read_docx(path)
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("a.txt", "a")
+    with pytest.raises(SightlineError, match="not a Word document"):
+        read_docx(path)
+
+
+def test_nesting_up_to_the_limit_is_read(tmp_path):
+    document = docx.Document()
+    document.add_paragraph("Text.")
+    deep = b"<w:sdtContent>" * 240 + b"<w:p/>" + b"</w:sdtContent>" * 240
+    path = rewrite(
+        save(document, tmp_path), "word/document.xml",
+        lambda data: data.replace(b"<w:body>", b"<w:body>" + deep),
+    )  # fmt: skip
+    assert read_docx(path).page.text == "Text."

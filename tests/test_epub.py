@@ -1,0 +1,87 @@
+"""EPUB: chapters in the order of the spine, images out of the archive; protected books."""
+
+import zipfile
+
+import pytest
+from made_files import CONTAINER, epub, picture
+
+from sightline.problems import SightlineError
+from sightline.readers.epub import read_epub
+
+ENCRYPTION = (
+    '<encryption xmlns="urn:oasis:names:tc:opendocument:xmlns:container" '
+    'xmlns:e="http://www.w3.org/2001/04/xmlenc#"><e:EncryptedData><e:EncryptionMethod '
+    'Algorithm="{algorithm}"/><e:CipherData><e:CipherReference URI="{name}"/></e:CipherData>'
+    "</e:EncryptedData></encryption>"
+)
+
+
+def test_chapters_become_one_page(tmp_path):
+    chapters = {
+        "text/one.xhtml": '<h1>One</h1><p>First.</p><img src="../img/a%20b.png" alt="A"/>',
+        "text/two.xhtml": '<h1>Two</h1><figure><img src="/OEBPS/img/c.png"/><figcaption>See'
+        "</figcaption></figure><p>Second.</p>",
+    }
+    files = {"OEBPS/img/a b.png": picture(1), "OEBPS/img/c.png": picture(2)}
+    contents = read_epub(epub(tmp_path / "a.epub", chapters, files))
+    page = contents.page
+    assert (page.title, page.language) == ("The Book", "en")
+    assert [block.text for block in page.blocks] == ["One", "First.", "Two", "See", "Second."]
+    first, second = page.images
+    assert (first.source, first.block, first.alt) == ("OEBPS/img/a b.png", 1, "A")
+    assert (second.source, second.caption) == ("OEBPS/img/c.png", "See")
+    assert (second.block, second.offset) == (3, 0)  # it stands at the start of its caption
+    assert second.caption_blocks == (3,)
+    assert contents.files == files
+
+
+def test_nothing_outside_the_archive_is_named(tmp_path):
+    body = '<p>Text.</p><img src="../../../../etc/passwd"/><img src="http://example.org/a.png"/>'
+    contents = read_epub(epub(tmp_path / "a.epub", {"a.xhtml": body}))
+    sources = [image.source for image in contents.page.images]
+    assert sources == ["etc/passwd", "http://example.org/a.png"]
+    assert contents.files == {}
+
+
+def test_protected_books_are_refused_but_scrambled_fonts_are_not(tmp_path):
+    drm = ENCRYPTION.format(algorithm="http://www.w3.org/2001/04/xmlenc#aes128-cbc",
+                            name="OEBPS/a.xhtml")  # fmt: skip
+    fonts = ENCRYPTION.format(algorithm="http://www.idpf.org/2008/embedding", name="OEBPS/a.otf")
+    chapters = {"a.xhtml": "<p>Text.</p>"}
+    path = epub(tmp_path / "a.epub", chapters, extra={"META-INF/encryption.xml": drm})
+    with pytest.raises(SightlineError, match="copy protection"):
+        read_epub(path)
+    path = epub(tmp_path / "a.epub", chapters, extra={"META-INF/encryption.xml": fonts})
+    assert read_epub(path).page.text == "Text."
+
+
+def test_a_damaged_image_costs_only_itself(tmp_path):
+    body = '<p>Text.</p><img src="bomb.png"/><img src="good.png"/>'
+    files = {"OEBPS/bomb.png": b"\0" * 30_000_000, "OEBPS/good.png": picture()}
+    contents = read_epub(epub(tmp_path / "a.epub", {"a.xhtml": body}, files))
+    assert list(contents.files) == ["OEBPS/good.png"]
+    assert contents.page.left_out.images == {"files that cannot be unpacked": 1}
+    assert len(contents.page.images) == 2
+
+
+def test_missing_parts_are_told(tmp_path):
+    path = epub(tmp_path / "a.epub", {})
+    with pytest.raises(SightlineError, match="list of chapters is empty"):
+        read_epub(path)
+    for members, words in (
+        ({"mimetype": "application/epub+zip"}, "not an EPUB book"),
+        ({"META-INF/container.xml": "<container/>"}, "names no package"),
+        ({"META-INF/container.xml": CONTAINER}, "holds no 'OEBPS/content.opf'"),
+    ):
+        with zipfile.ZipFile(path, "w") as file:
+            for name, data in members.items():
+                file.writestr(name, data)
+        with pytest.raises(SightlineError, match=words):
+            read_epub(path)
+
+
+def test_what_is_beyond_the_time_is_counted(tmp_path):
+    chapters = {"a.xhtml": "<p>Text.</p>", "b.xhtml": "<p>More.</p>"}
+    page = read_epub(epub(tmp_path / "a.epub", chapters), seconds=0).page
+    assert page.blocks == ()
+    assert page.left_out.text["beyond the limit on time (bytes)"] > 100

@@ -1,0 +1,164 @@
+"""Fetching: only public addresses, whatever a name, a redirect or a server says."""
+
+import ipaddress
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from sightline import fetching
+from sightline.fetching import Fetcher, FetchError, FetchLimits, is_public
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 100
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.seen.append((self.path, self.headers["Host"]))
+        if self.path.startswith("/redirect/"):
+            left = int(self.path.rpartition("/")[2])
+            self.send_response(302)
+            self.send_header("Location", f"/redirect/{left - 1}" if left > 1 else "/image.png")
+            self.end_headers()
+        elif self.path == "/elsewhere":
+            self.send_response(301)
+            self.send_header("Location", "http://10.0.0.1/image.png")
+            self.end_headers()
+        elif self.path == "/missing":
+            self.send_error(404)
+        elif self.path == "/slow":
+            self.send_response(200)
+            self.end_headers()
+            for _ in range(100):
+                self.wfile.write(b"\x89")
+                time.sleep(0.05)
+        else:
+            body = b"<!doctype html><p>no image" if self.path == "/page" else PNG
+            self.send_response(200)
+            self.send_header("Content-Type", "image/png")
+            self.end_headers()
+            self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def server():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        running.seen = []
+        running.daemon_threads = True
+        thread = threading.Thread(target=running.serve_forever, daemon=True)
+        thread.start()
+        yield running
+        running.shutdown()
+
+
+def loopback(address):
+    return address.is_loopback
+
+
+def url(server, path, host="127.0.0.1"):
+    return f"http://{host}:{server.server_port}{path}"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
+        "0.0.0.0", "224.0.0.1", "255.255.255.255", "240.0.0.1", "192.0.2.1", "198.18.0.1",
+        "::1", "::", "fe80::1", "fc00::1", "fec0::1", "ff02::1", "2001:db8::1",
+        "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::",
+        "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+    ],
+)  # fmt: skip
+def test_addresses_of_this_machine_or_network_are_not_public(address):
+    assert not is_public(ipaddress.ip_address(address))
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "93.184.216.34", "2606:4700::1111"])
+def test_addresses_that_anybody_can_reach_are_public(address):
+    assert is_public(ipaddress.ip_address(address))
+
+
+def test_an_image_is_fetched_once(server):
+    fetcher = Fetcher(allows=loopback)
+    assert fetcher.fetch(url(server, "/image.png?a=1 2")) == PNG
+    assert fetcher.fetch(url(server, "/image.png?a=1 2")) == PNG
+    assert server.seen == [("/image.png?a=1%202", f"127.0.0.1:{server.server_port}")]
+
+
+def test_this_machine_is_not_reached_by_any_of_its_names(server):
+    names = ("127.0.0.1", "localhost", "2130706433", "127.1", "0x7f000001", "[::ffff:127.0.0.1]")
+    for host in names:
+        with pytest.raises(FetchError):
+            Fetcher().fetch(url(server, "/image.png", host))
+    assert server.seen == []
+
+
+def test_one_private_address_among_public_ones_is_enough_to_refuse(server, monkeypatch):
+    answers = [(2, 1, 6, "", ("93.184.216.34", 80)), (2, 1, 6, "", ("127.0.0.1", 80))]
+    monkeypatch.setattr(fetching.socket, "getaddrinfo", lambda *_, **__: answers)
+    with pytest.raises(FetchError, match=r"127\.0\.0\.1 is not a public address"):
+        Fetcher().fetch("http://example.org/a.png")
+
+
+def test_the_connection_is_made_to_the_checked_address(server, monkeypatch):
+    """A second look-up could give another address than the one that was checked."""
+    looked_up = []
+    proper = fetching.socket.getaddrinfo
+
+    def resolve(host, *arguments, **named):
+        looked_up.append(host)
+        return proper("127.0.0.1" if host == "example.org" else host, *arguments, **named)
+
+    monkeypatch.setattr(fetching.socket, "getaddrinfo", resolve)
+    fetched = Fetcher(allows=loopback).fetch(url(server, "/image.png", "example.org"))
+    assert fetched == PNG
+    assert looked_up.count("example.org") == 1
+    assert server.seen == [("/image.png", f"example.org:{server.server_port}")]
+
+
+def test_redirects_are_followed_and_checked(server):
+    fetcher = Fetcher(allows=loopback)
+    assert fetcher.fetch(url(server, "/redirect/5")) == PNG
+    with pytest.raises(FetchError, match="redirects more than 5 times"):
+        fetcher.fetch(url(server, "/redirect/6"))
+    with pytest.raises(FetchError, match=r"10\.0\.0\.1 is not a public address"):
+        fetcher.fetch(url(server, "/elsewhere"))
+
+
+def test_content_decides_the_type(server):
+    with pytest.raises(FetchError, match="but HTML"):
+        Fetcher(allows=loopback).fetch(url(server, "/page"))
+
+
+def test_limits_on_bytes_and_time(server):
+    with pytest.raises(FetchError, match="more than 50 bytes"):
+        Fetcher(FetchLimits(image_bytes=50), loopback).fetch(url(server, "/image.png"))
+    start = time.monotonic()
+    with pytest.raises(FetchError, match="failed"):
+        Fetcher(FetchLimits(seconds=0.3), loopback).fetch(url(server, "/slow"))
+    assert time.monotonic() - start < 2
+    fetcher = Fetcher(FetchLimits(total_bytes=len(PNG)), loopback)
+    assert fetcher.fetch(url(server, "/1.png")) == PNG
+    with pytest.raises(FetchError, match="for all images"):
+        fetcher.fetch(url(server, "/2.png"))
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["ftp://example.org/a", "file:///etc/passwd", "http://user:word@example.org/", "http://",
+     "http://[", "gopher://x", "http://a:99999/", "javascript:alert(1)", "http://\ud800/"],
+)  # fmt: skip
+def test_other_addresses_are_refused(address):
+    with pytest.raises(FetchError):
+        Fetcher(allows=loopback).fetch(address)
+
+
+def test_a_server_that_says_no(server):
+    with pytest.raises(FetchError, match="status 404"):
+        Fetcher(allows=loopback).fetch(url(server, "/missing"))
+    with pytest.raises(FetchError, match="failed"):
+        Fetcher(allows=loopback).fetch("http://127.0.0.1:1/a.png")

@@ -1,0 +1,107 @@
+"""Isolation: a reader that crashes, hangs, swells or lies is one sentence with the file's name."""
+
+import os
+import sys
+import time
+
+import pytest
+from made_files import PdfFile, epub, picture
+
+from sightline import isolation
+from sightline.isolation import ReadingLimits, read_contents
+from sightline.problems import SightlineError
+from sightline.readers.epub import read_epub
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there the system keeps no limits")
+
+MISCHIEF = isolation._PROGRAM.replace(
+    "_serve(",
+    """import os, signal, time
+from sightline import isolation
+from sightline.pages import Page, PageImage
+from sightline.readers.contents import Contents
+def mischief(path, kind, seconds):
+    what = path.stem
+    if what == "segfault": os.kill(os.getpid(), signal.SIGSEGV)
+    if what == "killed": os.kill(os.getpid(), signal.SIGKILL)
+    if what == "exit": os._exit(7)
+    if what == "error": raise ValueError
+    if what == "spin":
+        while True: pass
+    if what == "sleep": time.sleep(60)
+    if what == "swell": b"x" * 2_000_000_000
+    if what == "print": print("noise", flush=True); os.write(1, b"noise")
+    if what == "index": return Contents(Page(None, (), (PageImage("a", 7),)))
+    if what == "json": isolation._page_record = lambda page: {"blocks": 1}
+    return Contents(Page("title", (), ()))
+isolation._read = mischief
+_serve(""",
+)
+
+
+def test_the_child_gives_what_the_reader_gives(tmp_path):
+    body = '<h1>Ä</h1><p>Text.</p><img src="a.png" alt="Alt"/><figure><img src="b.png"/></figure>'
+    files = {"OEBPS/a.png": picture(1), "OEBPS/b.png": picture(2)}
+    path = epub(tmp_path / "ä b.epub", {"a.xhtml": body}, files)
+    assert read_contents(path, "epub") == read_epub(path)
+
+
+def test_any_name_and_a_relative_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = epub(tmp_path / os.fsdecode(b"\xff.epub"), {"a.xhtml": "<p>Text.</p>"})
+    assert read_contents(path.relative_to(tmp_path), "epub").page.text == "Text."
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("segfault", r"crash \(signal 11\)"),
+        ("exit", r"crash \(exit code 7\)"),
+        ("error", r"crash \(exit code 1\)"),
+        ("killed", "more memory than 0.5 GB"),
+        ("swell", "more memory than 0.5 GB"),
+        ("spin", "longer than 0.2 s of CPU time"),
+        ("sleep", "longer than 0.2 s of CPU time"),
+        ("index", "crash"),
+        ("json", "crash"),
+    ],
+)
+def test_a_child_that_fails_is_a_sentence(tmp_path, monkeypatch, what, words):
+    monkeypatch.setattr(isolation, "_PROGRAM", MISCHIEF)
+    path = tmp_path / f"{what}.pdf"
+    path.write_bytes(b"")
+    limits = ReadingLimits(seconds=0.2, memory_bytes=500_000_000)
+    start = time.monotonic()
+    with pytest.raises(SightlineError, match=words) as raised:
+        read_contents(path, "pdf", limits)
+    assert str(raised.value).startswith(f"{path}: ")
+    assert time.monotonic() - start < 8
+
+
+def test_what_a_library_prints_is_not_among_the_answers(tmp_path, monkeypatch):
+    monkeypatch.setattr(isolation, "_PROGRAM", MISCHIEF)
+    path = tmp_path / "print.pdf"
+    path.write_bytes(b"")
+    assert read_contents(path, "pdf").page.title == "title"
+
+
+def test_errors_of_the_reader_name_the_file(tmp_path):
+    path = tmp_path / "a.pdf"
+    path.write_bytes(b"%PDF-1.7 nothing")
+    with pytest.raises(SightlineError, match=r"a\.pdf: it is damaged"):
+        read_contents(path, "pdf")
+    with pytest.raises(SightlineError, match="cannot be read"):
+        read_contents(tmp_path / "absent.pdf", "pdf")
+    with pytest.raises(SightlineError, match="larger than 0 MiB"):
+        read_contents(path, "pdf", ReadingLimits(file_bytes=3))
+
+
+def test_a_pdf_whose_streams_swell_is_bounded(tmp_path):
+    """An image of 20,000 x 20,000 pixels that is not there."""
+    file = PdfFile()
+    kind = b"/Type /XObject /Subtype /Image /ColorSpace /DeviceRGB /BitsPerComponent 8"
+    huge = file.stream(b"%s /Width 20000 /Height 20000" % kind, b"\0")
+    file.page([(50, 700, 10, "Some text.")], [(huge, 50, 300, 200, 200)])
+    contents = read_contents(file.write(tmp_path / "a.pdf"), "pdf")
+    assert len(contents.page.images) == 1
+    assert contents.files == {}

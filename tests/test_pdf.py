@@ -1,0 +1,232 @@
+"""PDF: reading order, paragraphs, headings, images by their boxes, captions; hostile files."""
+
+import textwrap
+
+import pytest
+from made_files import PdfFile
+
+from sightline.images import decode
+from sightline.pages import BlockKind
+from sightline.problems import SightlineError
+from sightline.readers.pdf import read_pdf
+from sightline.readers.pdf_layout import Box, Line, Picture, reading_order
+
+WORDS = "A fox ran over the hill while small birds sang in all the trees that stood there. "
+
+
+def column(x, y, words, width=46, size=10, pitch=12):
+    lines = textwrap.wrap(words, width)
+    return [(x, y - number * pitch, size, line) for number, line in enumerate(lines)]
+
+
+def texts(page):
+    return [block.text for block in page.blocks]
+
+
+def kinds(page):
+    return [(block.kind, block.level) for block in page.blocks]
+
+
+def test_columns_are_read_one_after_the_other(tmp_path):
+    file = PdfFile()
+    left = column(50, 700, "Left begins. " + WORDS * 6)
+    right = column(320, 700, "Right begins. " + WORDS * 6)
+    mixed = [line for pair in zip(left, right, strict=False) for line in pair]
+    file.page([(50, 740, 20, "A wide title over both columns"), *mixed])
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    assert [text.partition(".")[0] for text in texts(page)] == [
+        "A wide title over both columns", "Left begins", "Right begins",
+    ]  # fmt: skip
+    assert kinds(page)[0] == (BlockKind.HEADING, 1)
+    assert page.title == "A wide title over both columns"
+    assert page.language == "en-GB"
+    assert texts(page)[1] == ("Left begins. " + WORDS * 6).strip()
+
+
+def test_a_paragraph_goes_on_in_the_next_column_and_on_the_next_page(tmp_path):
+    file = PdfFile()
+    file.page(column(50, 700, WORDS * 3 + "and it goes"))
+    file.page(column(50, 700, "on to the end of the story. " + WORDS))
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    assert len(page.blocks) == 1
+    assert "and it goes on to the end" in page.text
+
+
+def test_hyphens_at_the_end_of_lines(tmp_path):
+    lines = ["The gar-", "den and the well-", "known gardens. A well-known garden", "is here."]
+    file = PdfFile().page([(50, 700 - 12 * i, 10, line) for i, line in enumerate(lines)])
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    joined = "The garden and the well-known gardens. A well-known garden is here."
+    assert texts(page) == [joined]
+
+
+def test_gaps_and_indents_part_paragraphs_and_bullets_make_items(tmp_path):
+    file = PdfFile()
+    first = column(50, 700, WORDS * 3)
+    second = column(50, first[-1][1] - 30, WORDS * 2)
+    y = second[-1][1] - 12
+    third = [
+        (65, y, 10, "Indented, this begins anew and goes on for a"),
+        (50, y - 12, 10, "while."),
+    ]
+    items = [(50, y - 40, 10, "- One thing"), (50, y - 52, 10, "- Another thing")]
+    file.page([*first, *second, *third, *items])
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    assert kinds(page) == [(BlockKind.PARAGRAPH, 0)] * 3 + [(BlockKind.LIST_ITEM, 1)] * 2
+    assert texts(page)[2:] == [
+        "Indented, this begins anew and goes on for a while.", "One thing", "Another thing",
+    ]  # fmt: skip
+
+
+def test_headings_by_size_and_weight(tmp_path):
+    file = PdfFile()
+    file.page(
+        [
+            (50, 700, 20, "Chapter One"),
+            *column(50, 660, WORDS * 3),
+            (50, 560, 14, "A section"),
+            *column(50, 540, WORDS * 3),
+            (50, 440, 10, "1.1 A bold one", True),
+            *column(50, 420, WORDS * 3),
+        ]
+    )
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    headings = [(b.level, b.text) for b in page.blocks if b.kind is BlockKind.HEADING]
+    assert headings == [(1, "Chapter One"), (2, "A section"), (3, "1.1 A bold one")]
+
+
+def test_an_image_stands_where_it_is_drawn_with_its_caption(tmp_path):
+    file = PdfFile()
+    image, other = file.image(1), file.image(2)
+    above = column(50, 700, WORDS * 3)
+    below = column(50, 300, "Below. " + WORDS * 3)
+    caption = (50, 425, 9, "Figure 1: A fox on a hill.")
+    file.page([*below, caption, *above], [(image, 50, 450, 200, 130)])
+    file.page(column(50, 700, "See it. " + WORDS), [(other, 50, 400, 300, 200)])
+    contents = read_pdf(file.write(tmp_path / "a.pdf"))
+    page = contents.page
+    first, second = page.images
+    assert first.caption == "Figure 1: A fox on a hill."
+    assert page.blocks[first.caption_blocks[0]].kind is BlockKind.CAPTION
+    assert first.block == 0
+    assert texts(page)[2].startswith("Below.")
+    assert (first.width, first.height) == (200, 130)
+    assert second.caption is None
+    assert list(contents.files) == ["page-1-image-1.png", "page-2-image-1.png"]
+    height, width, _ = decode(contents.files[first.source]).pixels.shape
+    assert (width, abs(height - 60) <= 2) == (90, True)  # 200 x 130 points are not quite 3 : 2
+
+
+def test_what_is_no_picture_is_counted(tmp_path):
+    file = PdfFile()
+    logo, dot, scan = file.image(1), file.image(2), file.image(3)
+    for number in range(3):
+        body = column(50, 700, f"Page {number}. " + WORDS)
+        header = (250, 780, 8, f"Journal of Foxes {number}")
+        shown = [(logo, 500, 700, 60, 40), (dot, 10, 10, 5, 5)]
+        if number == 1:
+            shown.append((scan, 0, 0, 600, 800))
+        file.page([header, *body, (300, 20, 8, str(number + 1))], shown)
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    assert page.images == ()
+    assert page.left_out.images == {
+        "repeated on pages": 3,
+        "decoration or off the page": 3,
+        "background or scan of a page": 1,
+    }
+    assert page.left_out.text["headers and footers"] == 3 * len("Journal of Foxes 0") + 3
+    assert "Journal" not in page.text
+
+
+def test_large_images_of_one_size_are_told_apart(tmp_path):
+    file = PdfFile()
+    large = [file.image(number, (900, 600)) for number in range(3)]
+    for image in large:
+        file.page(column(50, 700, WORDS), [(image, 50, 300, 300, 200)])
+    contents = read_pdf(file.write(tmp_path / "a.pdf"))
+    assert len(set(contents.files.values())) == 3
+
+
+def test_a_page_of_pictures_without_text_is_told(tmp_path):
+    file = PdfFile()
+    file.page([], [(file.image(), 0, 0, 600, 800)])
+    with pytest.raises(SightlineError, match=r"no text.*OCR"):
+        read_pdf(file.write(tmp_path / "a.pdf"))
+
+
+def test_a_turned_page_reads_like_an_upright_one(tmp_path):
+    words = [(50, 700, 10, "unused")]
+    file = PdfFile().page(words, size=(600, 800))
+    # The same text written upwards, on a page that is shown turned.
+    lines = textwrap.wrap(WORDS * 3, 46)
+    content = b"\n".join(
+        b"BT /F0 10 Tf 0 1 -1 0 %d 50 Tm (%s) Tj ET" % (100 + 12 * i, line.encode())
+        for i, line in enumerate(lines)
+    )
+    number = file.stream(b"", content)
+    file.objects[file.pages[0] - 1] = (
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Rotate 90 /Contents %d 0 R "
+        b"/Resources << /Font << /F0 %d 0 R >> >> >>" % (number, file.fonts[0])
+    )
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    assert page.text == (WORDS * 3).strip()
+
+
+def test_a_broken_table_of_objects_is_rebuilt(tmp_path):
+    path = PdfFile().page(column(50, 700, WORDS)).write(tmp_path / "a.pdf")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"startxref", b"startxxxx").replace(b"xref\n0", b"xrxx\n9"))
+    assert read_pdf(path).page.text == WORDS.strip()
+
+
+@pytest.mark.parametrize("data", [b"", b"%PDF-1.7\n", b"%PDF-1.7\nnothing here", b"\0" * 1000])
+def test_damaged_files_are_a_sentence(tmp_path, data):
+    path = tmp_path / "a.pdf"
+    path.write_bytes(data)
+    with pytest.raises(SightlineError, match="damaged"):
+        read_pdf(path)
+
+
+def test_an_encrypted_file_is_a_sentence(tmp_path):
+    """The standard handler with a user password that is not the empty one."""
+    path = PdfFile().page(column(50, 700, WORDS)).write(tmp_path / "a.pdf")
+    handler = (
+        b"/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <" + b"31" * 32 + b"> "
+        b"/U <" + b"32" * 32 + b"> >> /ID [<00> <00>] /Root"
+    )
+    path.write_bytes(path.read_bytes().replace(b"/Root", handler))
+    with pytest.raises(SightlineError, match="encrypted with a password"):
+        read_pdf(path)
+
+
+def test_reading_stops_at_the_limit_on_time(tmp_path):
+    file = PdfFile()
+    for _ in range(3):
+        file.page(column(50, 700, WORDS))
+    with pytest.raises(SightlineError, match="no text"):
+        read_pdf(file.write(tmp_path / "a.pdf"), seconds=0)
+
+
+def test_three_columns_and_a_picture_across_two():
+    def line(x, y, words):
+        return Line(words, Box(x, y, x + 90, y + 10), 10)
+
+    names = ["first column text", "second column text", "third column text"]
+    lower = [line(100 * c, 100 - 12 * i, f"{names[c]} {i}") for c in range(3) for i in range(4)]
+    wide = Picture("wide", Box(0, 150, 290, 250))
+    upper = [line(100 * c, 300 - 12 * i, f"{names[c]} up {i}") for c in range(3) for i in range(4)]
+    columns = reading_order([*lower, wide, *upper])
+    flat = [item.text if isinstance(item, Line) else item.name for c in columns for item in c]
+    expected = [f"{name} up {i}" for name in names for i in range(4)]
+    expected += ["wide"] + [f"{name} {i}" for name in names for i in range(4)]
+    assert flat == expected
+
+
+def test_cells_of_a_table_stay_in_their_rows():
+    cells = [
+        Line(f"r{r}c{c}", Box(100 * c, 500 - 12 * r, 100 * c + 30, 510 - 12 * r), 10)
+        for c in range(4)
+        for r in range(5)
+    ]
+    (column,) = reading_order(cells)
+    assert [row.text for row in column] == [f"r{r}c0 | r{r}c1 | r{r}c2 | r{r}c3" for r in range(5)]

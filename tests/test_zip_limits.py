@@ -1,0 +1,100 @@
+"""Archives and XML of strangers: bombs are refused, damage is a sentence."""
+
+import io
+import zipfile
+
+import pytest
+
+from sightline.problems import SightlineError
+from sightline.safe_xml import MAX_DEPTH, attribute, local, parse_xml
+from sightline.zip_limits import Archive, ZipLimits
+
+
+def archive(path, members, method=zipfile.ZIP_DEFLATED):
+    with zipfile.ZipFile(path, "w", method) as file:
+        for name, data in members.items():
+            file.writestr(name, data)
+    return path
+
+
+def test_members_are_read_by_name(tmp_path):
+    path = archive(tmp_path / "a.zip", {"a/b.txt": "hello", "../outside": "x"})
+    with Archive(path) as found:
+        assert found.names() == ["a/b.txt", "../outside"]
+        assert found.read("a/b.txt") == b"hello"
+        assert found.find("nothing") is None
+        with pytest.raises(SightlineError, match="holds no 'nothing'"):
+            found.read("nothing")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zip"]  # nothing was unpacked
+
+
+def test_a_bomb_is_refused_after_few_bytes(tmp_path):
+    path = archive(tmp_path / "bomb.zip", {"bomb": b"\0" * 30_000_000})
+    with Archive(path) as found, pytest.raises(SightlineError, match="zip bomb"):
+        found.read("bomb")
+
+
+def test_all_members_together_are_limited(tmp_path):
+    path = archive(tmp_path / "a.zip", {"a": b"x" * 60, "b": b"x" * 60})
+    with Archive(path, ZipLimits(total_bytes=100)) as found:
+        found.read("a")
+        with pytest.raises(SightlineError, match="limits"):
+            found.read("b")
+    with pytest.raises(SightlineError, match="2 files, more than 1"):
+        Archive(path, ZipLimits(members=1))
+
+
+def test_damage_is_a_sentence(tmp_path):
+    path = tmp_path / "a.zip"
+    path.write_bytes(b"PK\x03\x04 and no more")
+    with pytest.raises(SightlineError, match="damaged"):
+        Archive(path)
+    archive(path, {"a": b"hello " * 100}, zipfile.ZIP_STORED)
+    path.write_bytes(path.read_bytes().replace(b"hello hello", b"jello hello", 1))
+    with Archive(path) as found, pytest.raises(SightlineError, match="cannot be unpacked"):
+        found.read("a")
+
+
+def test_encrypted_members_are_refused(tmp_path):
+    path = archive(tmp_path / "a.zip", {"a": b"hello"}, zipfile.ZIP_STORED)
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(data)
+    with Archive(path) as found, pytest.raises(SightlineError, match="password"):
+        found.read("a")
+
+
+def test_xml_names_and_text():
+    root = parse_xml(b'<a xmlns="urn:x" xmlns:y="urn:y" y:k="v"><b>1 &lt; 2</b></a>')
+    assert root.tag == "{urn:x}a"
+    assert local(root.tag) == "a"
+    assert attribute(root, "k") == "v"
+    assert [child.text for child in root] == ["1 < 2"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;">]><a>&c;</a>',
+        '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>',
+        '<!DOCTYPE a [<!ENTITY % b SYSTEM "http://127.0.0.1/"> %b;]><a/>',
+    ],
+)
+def test_xml_with_entities_is_refused_in_any_encoding(text):
+    for encoding in ("utf-8", "utf-16"):
+        with pytest.raises(SightlineError, match="entities"):
+            parse_xml(text.encode(encoding))
+
+
+def test_xml_may_name_a_document_type_that_is_not_loaded():
+    assert parse_xml(b'<!DOCTYPE a PUBLIC "-//X" "http://127.0.0.1/a.dtd"><a/>').tag == "a"
+
+
+def test_deep_and_broken_xml():
+    deep = io.BytesIO()
+    deep.write(b"<a>" * (MAX_DEPTH + 1) + b"</a>" * (MAX_DEPTH + 1))
+    with pytest.raises(SightlineError, match="levels"):
+        parse_xml(deep.getvalue())
+    for broken in (b"", b"<a>", b"<a></b>", b"\xff\xfe\xff"):
+        with pytest.raises(SightlineError, match="bad XML"):
+            parse_xml(broken)
