@@ -18,7 +18,7 @@ ORDER = [
     "problems", "progress", "files", "settings",
     "documents", "readers", "readers.native", "readers.parquet", "readers.hessel2019",
     "readers.kept_fields", "readers.mmc4", "readers.obelics", "readers.recognition",
-    "readers.tar_members", "readers.webdataset", "corpus",
+    "readers.tar_members", "readers.tar_shards", "readers.webdataset", "corpus",
     "sentences", "sentence_splitting", "wiki_markup", "vocabulary", "word_vectors",
     "pages", "readers.html_encoding", "readers.html_limits", "readers.html_images",
     "readers.html_tags", "readers.html_text", "readers.html_parts", "readers.html_walk",

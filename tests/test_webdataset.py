@@ -16,7 +16,8 @@ from sightline.readers.mmc4 import document_from_mmc4
 from sightline.readers.native import open_for_reading
 from sightline.readers.obelics import document_from_obelics
 from sightline.readers.tar_members import TarError, tar_members
-from sightline.readers.webdataset import read_samples, read_webdataset, write_shard, write_shards
+from sightline.readers.tar_shards import write_shard, write_shards
+from sightline.readers.webdataset import read_samples, read_webdataset, sample_files
 
 JPEG = b"\xff\xd8\xff" + b"j" * 700
 PNG = b"\x89PNG\r\n\x1a\n" + b"p" * 20
@@ -361,16 +362,20 @@ def test_walk_ends_on_an_empty_file(tmp_path):
 # Writing
 
 
-def new_samples(count, *images):
+def new_documents(count):
     for number in range(count):
-        document = Document(f"d.{number}/x", ("a", "ж"), ("x.jpg", "y.png"), ((0, 1),), "val")
-        yield document, [(index, "jpg", data) for index, data in enumerate(images)]
+        yield Document(f"d.{number}/x", ("a", "ж"), ("x.jpg", "y.png"), ((0, 1),), "val")
+
+
+def new_samples(count, *images):
+    for document in new_documents(count):
+        yield sample_files(document, [(index, "jpg", data) for index, data in enumerate(images)])
 
 
 def test_shard_comes_back(tmp_path):
     path = tmp_path / "a.tar"
     assert write_shard(new_samples(3, JPEG, PNG), path) == 3
-    expected = [(document, [JPEG, PNG]) for document, _ in new_samples(3)]
+    expected = [(document, [JPEG, PNG]) for document in new_documents(3)]
     assert files(path) == expected
     with tarfile.open(path) as archive:  # and others read it
         assert archive.getnames()[:4] == [
@@ -393,7 +398,7 @@ def test_shards_of_a_size(tmp_path):
     sizes = [path.stat().st_size for path in sorted(folder.iterdir())]
     assert max(sizes) < 6000 + 4096
     corpus = read(folder, strict=True)
-    assert list(corpus) == [document for document, _ in new_samples(10)]
+    assert list(corpus) == list(new_documents(10))
     assert corpus.root == folder
     assert [len(list(read(path))) for path in sorted(folder.iterdir())] == [3, 3, 3, 1]
 
@@ -406,7 +411,9 @@ def test_folder_of_shards_appears_whole_or_not_at_all(tmp_path):
     with pytest.raises(SightlineError, match="no more"):
         write_shards(failing(), tmp_path / "out", 1000)
     with pytest.raises(SightlineError, match="document 'bad' cannot be written as JSON"):
-        write_shards([(Document("bad", ("\ud800",), ("x",)), [])], tmp_path / "out", 1000)
+        write_shards(
+            [sample_files(Document("bad", ("\ud800",), ("x",)), [])], tmp_path / "out", 1000
+        )
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "a.txt").touch()

@@ -18,14 +18,8 @@ from sightline.readers.mmc4 import mmc4_record, with_matched_links
 from sightline.readers.native import write_jsonl
 from sightline.readers.obelics import obelics_record, with_layout_links, write_obelics_parquet
 from sightline.readers.parquet import write_parquet
-from sightline.readers.webdataset import (
-    MAX_IMAGE,
-    NewSample,
-    is_webdataset,
-    read_samples,
-    write_shard,
-    write_shards,
-)
+from sightline.readers.tar_shards import write_shard, write_shards
+from sightline.readers.webdataset import MAX_IMAGE, is_webdataset, read_samples, sample_files
 from sightline.unpacking import image_extension, unpack_image
 
 Format = Literal["native", "hessel2019", "mmc4", "obelics", "webdataset"]
@@ -214,7 +208,7 @@ def _write_webdataset(
             else:
                 yield index, extension, data
 
-    new: Iterator[NewSample] = ((document, files(document, images)) for document, images in samples)
+    new = (sample_files(document, files(document, images)) for document, images in samples)
     if conversion.output.suffix == ".tar":
         write_shard(new, conversion.output)
     else:

@@ -10,7 +10,8 @@ from sightline.documents import Document, split_name
 from sightline.problems import Problems, SightlineError
 from sightline.readers.hessel2019 import FILE_NAME, read_hessel2019
 from sightline.readers.recognition import read_any_jsonl, read_any_parquet
-from sightline.readers.webdataset import SUFFIX, read_webdataset, shards
+from sightline.readers.tar_shards import SUFFIX
+from sightline.readers.webdataset import read_webdataset, shards
 
 Reader = Callable[[Path, Problems, bool], Iterator[Document]]
 

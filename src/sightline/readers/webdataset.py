@@ -11,31 +11,21 @@ https://github.com/webdataset/webdataset for the convention.
 from __future__ import annotations
 
 import re
-import secrets
-import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import BufferedReader
-from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import orjson
 
 from sightline.documents import Document, FieldError, document_from_record, document_to_record
-from sightline.files import atomic_writer
 from sightline.problems import Problems, SightlineError
 from sightline.readers.native import MAX_LINE, open_for_reading
 from sightline.readers.recognition import document_from_any, format_of
-from sightline.readers.tar_members import (
-    ARCHIVE_END,
-    Member,
-    TarError,
-    member_bytes,
-    tar_members,
-)
+from sightline.readers.tar_members import Member, TarError, tar_members
+from sightline.readers.tar_shards import SUFFIX
 
-SUFFIX = ".tar"
 NAME = "webdataset"
 IMAGE_EXTENSIONS = frozenset(["jpg", "jpeg", "png", "gif", "bmp", "tif", "tiff", "webp", "avif"])
 MAX_IMAGE = 100_000_000  # bytes; what `images.Limits` allows a file
@@ -44,9 +34,6 @@ _MAX_MEMBERS = 10_000  # of one sample
 # The whole path up to the first dot of the file name, as WebDataset's own readers split it.
 _NAME = re.compile(r"((?:.*/|)[^./]+)\.([^/]+)", re.S)
 _NUMBERED = re.compile(r"(\d{1,6})\.[^.]+")
-
-#: A document to write, and its image files: index, extension without dot, bytes.
-NewSample = tuple[Document, Iterable[tuple[int, str, bytes]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,60 +82,22 @@ def shards(folder: Path) -> list[Path]:
     return sorted(file for file in folder.glob(f"*{SUFFIX}") if file.is_file())
 
 
-def write_shard(samples: Iterable[NewSample], path: Path) -> int:
-    """Write samples to one shard; gives their number. The file appears whole or not at all."""
-    with atomic_writer(path) as file:
-        count, _ = _write_samples(iter(samples), file, 0, None)
-    return count
+def sample_files(
+    document: Document, images: Iterable[tuple[int, str, bytes]]
+) -> Iterator[tuple[str, bytes]]:
+    """Give the files of a document's sample, for `tar_shards` to write.
 
-
-def write_shards(samples: Iterable[NewSample], folder: Path, size: int) -> int:
-    """Write samples to shards of about `size` bytes in a new folder; gives their number.
-
-    The folder appears whole or not at all.
+    `images` are its image files: index, extension without dot, bytes.
     """
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise SightlineError(f"{folder} cannot be written: it exists and is not an empty folder.")
-    target = folder.resolve()
-    temporary = target.with_name(f".sightline-{secrets.token_hex(8)}.tmp")
-    count = number = 0
-    rest: Iterator[NewSample] | None = iter(samples)
     try:
-        temporary.mkdir(parents=True)
-        while rest is not None:
-            with atomic_writer(temporary / f"{number:06d}{SUFFIX}") as file:
-                count, rest = _write_samples(rest, file, count, size)
-            number += 1
-        temporary.replace(target)
-    except OSError as error:
-        raise SightlineError(f"{folder} cannot be written: {error.strerror or error}.") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return count
-
-
-def _write_samples(
-    samples: Iterator[NewSample], file: IO[bytes], count: int, size: int | None
-) -> tuple[int, Iterator[NewSample] | None]:
-    """Fill one shard; gives how many samples there are by then and those still to come."""
-    for document, images in samples:
-        # The number and not the id: an id may hold dots, slashes, anything.
-        key = f"{count:09d}"
-        try:
-            record = orjson.dumps(document_to_record(document))
-        except (FieldError, TypeError) as error:
-            raise SightlineError(
-                f"document {document.id!r} cannot be written as JSON: {error}"
-            ) from error
-        file.write(member_bytes(f"{key}.json", record))
-        for index, extension, data in images:
-            file.write(member_bytes(f"{key}.{index}.{extension}", data))
-        count += 1
-        if size is not None and file.tell() >= size and (following := next(samples, None)):
-            file.write(ARCHIVE_END)
-            return count, chain([following], samples)
-    file.write(ARCHIVE_END)
-    return count, None
+        record = orjson.dumps(document_to_record(document))
+    except (FieldError, TypeError) as error:
+        raise SightlineError(
+            f"document {document.id!r} cannot be written as JSON: {error}"
+        ) from error
+    yield "json", record
+    for index, extension, data in images:
+        yield f"{index}.{extension}", data
 
 
 def _groups(
