@@ -68,11 +68,12 @@ def read_pdf(path: Path, *, seconds: float = 8.0) -> Contents:
 
     After so many seconds of CPU time it ends with the pages read so far.
     """
+    end = time.process_time() + seconds
     document = _open(path)
     reading = _Reading(document)
     count = len(document)
     for number in range(min(count, MAX_PAGES)):
-        if time.process_time() > seconds:
+        if time.process_time() >= end:
             break
         try:
             page = document[number]
