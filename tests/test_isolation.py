@@ -1,6 +1,7 @@
 """Isolation: a reader that crashes, hangs, swells or lies is one sentence with the file's name."""
 
 import os
+import subprocess
 import sys
 import time
 
@@ -76,6 +77,17 @@ def test_a_child_that_fails_is_a_sentence(tmp_path, monkeypatch, what, words):
         read_contents(path, "pdf", limits)
     assert str(raised.value).startswith(f"{path}: ")
     assert time.monotonic() - start < 8
+
+
+@pytest.mark.parametrize("counts", ["5", "[1]", '{"icons": "many"}', '{"icons": null}'])
+def test_counts_that_are_none_are_no_answer(counts):
+    """A child that a hostile file took over may say anything."""
+    page = f'{{"title": null, "blocks": [], "images": [], "left_out": {{"text": {counts}}}}}'
+    answer = f'{{"page": {page}, "files": []}}'.encode()
+    data = isolation._LENGTH.pack(len(answer)) + answer
+    command = [sys.executable, "-c", f"import sys; sys.stdout.buffer.write({data!r})"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+        assert isolation._receive(child) is None
 
 
 def test_what_a_library_prints_is_not_among_the_answers(tmp_path, monkeypatch):

@@ -25,7 +25,7 @@ def test_harmless_paths_are_kept(tmp_path):
     [
         "../up.jpg",
         "images/../../up.jpg",
-        "/tmp/up.jpg",
+        "/up.jpg",
         "./a.jpg",
         "a//b.jpg",
         "https://a.org/b.jpg",

@@ -128,8 +128,9 @@ def _receive(process: subprocess.Popen[bytes]) -> Contents | str | None:
 
 
 def _counter(kind: Any, value: Any) -> Any:
+    """Counters are the only part of a page that msgspec does not build by itself."""
     if getattr(kind, "__origin__", kind) is not Counter or not isinstance(value, dict):
-        raise NotImplementedError
+        raise TypeError(f"expected the counts of a {kind}")  # msgspec makes it a ValidationError
     return Counter({str(reason): int(count) for reason, count in value.items()})
 
 
