@@ -42,6 +42,7 @@ def synthetic_data() -> TrainingData:
         np.arange(DOCUMENTS * SIDE),
         np.arange(DOCUMENTS + 1) * SIDE,
         0,
+        np.zeros(DOCUMENTS, np.int64),
     )
     matrix = rng.normal(size=(DOCUMENTS * SIDE, FEATURES)).astype(np.float16)
     store = FeatureStore(Path("synthetic"), None, None, matrix, {})  # type: ignore[arg-type]

@@ -167,3 +167,29 @@ def test_long_runs_of_extreme_values_stay_finite(kind):
     found = numpy_encoders.encode_sentences(weights_of(encoders), sentences)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found, encoders.sentence(sentences).detach().numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["gru", "attention"])
+@settings(max_examples=15, deadline=None)
+@given(lists=token_lists, fixed_words=st.integers(1, WORDS - 1))
+def test_fixed_words_change_nothing_but_that_they_do_not_learn(kind, lists, fixed_words):
+    whole = make(kind, 2)
+    parted = Encoders(
+        whole.sentence.embedding.detach().numpy(),
+        FEATURES,
+        Settings(sentence_encoder=kind, layers=2, dimension=16, hidden=20),
+        seed=3,
+        fixed_words=fixed_words,
+    )
+    state = whole.state_dict()
+    state["sentence.embedding"] = state["sentence.embedding"][fixed_words:]
+    parted.load_state_dict(state)
+    sentences = sentences_of(lists)
+    direction = torch.randn(len(lists), 16, generator=torch.Generator().manual_seed(1))
+    vectors = [encoders.sentence(sentences) for encoders in (whole, parted)]
+    torch.testing.assert_close(*vectors)
+    for vector in vectors:
+        (vector * direction).sum().backward()
+    of_whole, of_parted = whole.sentence.embedding.grad, parted.sentence.embedding.grad
+    torch.testing.assert_close(of_parted, of_whole[fixed_words:], atol=1e-5, rtol=1e-3)
+    torch.testing.assert_close(parted.sentence.whole_embedding(), whole.sentence.embedding.detach())

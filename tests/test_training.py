@@ -236,9 +236,130 @@ def test_no_struct_draws_other_pairs_each_epoch_and_the_same_for_validation(
 def test_validation_meets_every_document_with_the_same_number_of_negatives():
     from sightline.batches import validation_batches
 
-    batches = list(validation_batches(25, 11))
+    batches = list(validation_batches(np.zeros(25, np.int64), 11))
     assert [counted for _, counted in batches] == [11, 11, 3]
     assert all(len(documents) == 11 for documents, _ in batches)
     seen = [d for documents, counted in batches for d in documents[:counted]]
     assert seen == list(range(25))
     assert all(len(set(documents.tolist())) == 11 for documents, _ in batches)
+
+
+@pytest.fixture(scope="module")
+def word_vectors(textbooks):
+    return textbooks / "word_vectors.npz"
+
+
+#: What the bundled model is trained with.
+RECIPE = {
+    "similarity": "DC", "loss": "softmax", "sentence_encoder": "attention", "layers": 2,
+    "fixed_word_vectors": True, "class_words": True, "word_dropout": 0.2, "document_cut": 4,
+    "schedule": "cosine", "warm_up_steps": 3, "epochs": 3,
+}  # fmt: skip
+
+
+def test_the_recipe_of_the_bundled_model_keeps_word_vectors_and_resumes_exactly(
+    corpus_folder, tmp_path, word_vectors
+):
+    corpus = read(corpus_folder)
+    settings = Settings(**{**SMALL, **RECIPE})
+
+    def start(name, **options):
+        return training.train(
+            corpus, tmp_path / name, settings, open_features(corpus), word_vectors, **options
+        )
+
+    start("whole")
+    records = [record for record in log_of(tmp_path / "whole") if "epoch" in record]
+    assert records[-1]["training_loss"] < records[0]["training_loss"]
+    model = LinkModel.from_pretrained(tmp_path / "whole")
+    given = np.load(word_vectors)
+    row = list(given["words"]).index("cell")
+    embedding = model.weights["sentence.embedding"]
+    np.testing.assert_array_equal(
+        embedding[model.vocabulary.index("cell")], given["vectors"][row].astype(np.float32)
+    )
+    # Killed after its first epoch, as the files say.
+    original, training.save_checkpoint = training.save_checkpoint, _stop_after_saving
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            start("parts")
+    finally:
+        training.save_checkpoint = original
+    start("parts", resume=True)
+    assert files_equal(tmp_path / "whole", tmp_path / "parts")
+    assert files_equal(tmp_path / "whole", tmp_path / "parts", "checkpoint.safetensors")
+
+
+def _stop_after_saving(*arguments):
+    from sightline.checkpoints import save_checkpoint
+
+    save_checkpoint(*arguments)
+    raise KeyboardInterrupt
+
+
+def test_a_small_model_links_as_the_whole_one(corpus_folder, tmp_path, word_vectors):
+    corpus = read(corpus_folder)
+    settings = Settings(**{**SMALL, **RECIPE, "epochs": 1})
+    training.train(corpus, tmp_path / "m", settings, open_features(corpus), word_vectors)
+    whole = LinkModel.from_pretrained(tmp_path / "m")
+    whole.save_pretrained(tmp_path / "small", small=True)
+    small = LinkModel.from_pretrained(tmp_path / "small")
+    assert (tmp_path / "small/model.safetensors").stat().st_size < 0.4 * (
+        tmp_path / "m/model.safetensors"
+    ).stat().st_size
+    document = next(iter(corpus))
+    np.testing.assert_allclose(
+        small.similarity_matrix(document), whole.similarity_matrix(document), atol=0.01
+    )
+
+
+def test_fixed_word_vectors_need_a_file(corpus_folder, tmp_path):
+    with pytest.raises(SightlineError, match="--word-vectors"):
+        run(corpus_folder, tmp_path / "m", fixed_word_vectors=True)
+
+
+def test_batches_keep_to_groups():
+    from sightline.batches import training_batches, validation_batches
+
+    group = np.array([0] * 10 + [1] * 7 + [2] * 3)
+    rng = np.random.default_rng(0)
+    batches = list(training_batches(group, 3, rng))
+    assert len(batches) == 3 + 2 + 1
+    assert all(len(set(group[documents])) == 1 for documents in batches)
+    flat = [document for documents in batches for document in documents]
+    assert len(flat) == len(set(flat))
+    assert [group[documents[0]] for documents in batches] != sorted(
+        group[documents[0]] for documents in batches
+    )
+    counted = [d for documents, n in validation_batches(group, 3) for d in documents[:n].tolist()]
+    assert counted == list(range(20))
+    assert all(len(set(group[documents])) == 1 for documents, _ in validation_batches(group, 3))
+
+
+def test_negatives_within_a_key_need_enough_documents_of_each_value(corpus_folder, tmp_path):
+    from dataclasses import replace
+
+    documents = [
+        replace(document, extra={"shelf": "few" if place < 3 else "many"})
+        for place, document in enumerate(read(corpus_folder))
+    ]
+    write_jsonl(documents, tmp_path / "documents.jsonl")
+    (tmp_path / "features").symlink_to(corpus_folder / "features")
+    with pytest.raises(SightlineError, match="3 usable training documents with the same 'shelf'"):
+        run(tmp_path, tmp_path / "m", negatives_within="shelf")
+
+
+def test_word_dropout_leaves_each_sentence_a_word():
+    from sightline.batches import Sentences, drop_words
+
+    lengths = np.array([1, 5, 2, 40])
+    sentences = Sentences(np.arange(48), lengths)
+    kept = drop_words(sentences, 0.9, np.random.default_rng(0))
+    assert (kept.lengths >= 1).all()
+    assert kept.lengths.sum() == len(kept.token_ids) < 20
+    assert kept.token_ids.tolist() == sorted(kept.token_ids.tolist())
+    whole = drop_words(sentences, 0.0, np.random.default_rng(0))
+    assert whole.token_ids.tolist() == list(range(48))
+    many = Sentences(np.arange(100_000), np.full(1000, 100))
+    share = len(drop_words(many, 0.3, np.random.default_rng(1)).token_ids) / 100_000
+    assert abs(share - 0.7) < 0.01

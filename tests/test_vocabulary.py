@@ -114,3 +114,28 @@ def test_a_word_that_json_cannot_hold_leaves_the_old_file(tmp_path):
     with pytest.raises(SightlineError, match="cannot be written as JSON"):
         Vocabulary(["<unk>", "\ud800"]).save(path)
     assert Vocabulary.load(path).words == ("<unk>", "a")
+
+
+def test_related_words_stand_in_for_unknown_ones_and_punctuation_is_passed_over():
+    vocabulary = Vocabulary(["<unk>", "dog", "snow", "board"], related=True)
+    assert vocabulary.encode(["dogs", ",", "snowboard", "xyzzy", "!"]) == [1, 2, 3, 0]
+    assert vocabulary.encode(["snowboard", "dog"], 2) == [2, 3]
+    assert vocabulary.encode(["!", "..."]) == [0]
+    # A word that was found before is found again.
+    assert vocabulary.encode(["dogs"]) == [1]
+
+
+def test_a_vocabulary_with_vectors_holds_all_of_them_and_then_its_own():
+    own = Vocabulary(["<unk>", "dog", "frisbee", ","])
+    vocabulary = Vocabulary.with_vectors(["the", ",", "dog", "<unk>", "the"], own)
+    assert vocabulary.words == ("<unk>", "the", "dog", "frisbee")
+    assert vocabulary.related
+
+
+def test_whether_related_words_count_is_saved(tmp_path):
+    path = tmp_path / "vocabulary.json"
+    Vocabulary(["<unk>", "a"], related=True).save(path)
+    assert Vocabulary.load(path).related
+    path.write_text('{"format": 1, "words": ["<unk>"], "related": "yes"}')
+    with pytest.raises(SightlineError, match='"related" is'):
+        Vocabulary.load(path)

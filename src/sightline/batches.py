@@ -32,6 +32,18 @@ class Sentences:
     lengths: IntArray
 
 
+def drop_words(sentences: Sentences, share: float, rng: np.random.Generator) -> Sentences:
+    """The sentences without a random share of their words; each keeps at least one."""
+    lengths = sentences.lengths
+    draw = rng.random(len(sentences.token_ids))
+    sentence_of_token = np.repeat(np.arange(len(lengths)), lengths)
+    # The word with the largest draw always stays.
+    largest = np.maximum.reduceat(draw, np.cumsum(lengths) - lengths)
+    kept = (draw >= share) | (draw == largest[sentence_of_token])
+    counts = np.bincount(sentence_of_token[kept], minlength=len(lengths))
+    return Sentences(sentences.token_ids[kept], counts.astype(np.int64))
+
+
 @dataclass(frozen=True, slots=True)
 class TimeMajor:
     """The same tokens in the order in which a recurrent network reads them.
@@ -96,6 +108,7 @@ class PackedDocuments:
     image_rows: IntArray
     image_start: IntArray  # per document, and one more
     cut_sentences: int  # sentences that were longer than the token limit
+    group: IntArray  # per document; those of a batch have the same
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -174,9 +187,15 @@ def pack_documents(
     problems: Problems,
     where: str,
     tokenize: Callable[[str], list[str]] = tokenize,
+    group_by: str = "",
 ) -> PackedDocuments:
-    """Token ids and feature rows of a corpus; documents whose images lack features are skipped."""
+    """Token ids and feature rows of a corpus; documents whose images lack features are skipped.
+
+    `group_by` names a further key of the documents; those with equal values are a group.
+    """
     ids: list[str] = []
+    groups: dict[str, int] = {}
+    group: list[int] = []
     links: list[tuple[tuple[int, int], ...] | None] = []
     token_ids: list[int] = []
     lengths: list[int] = []
@@ -188,6 +207,8 @@ def pack_documents(
             progress.advance()
             ids.append(document.id)
             links.append(document.links)
+            named = str(document.extra.get(group_by)) if group_by else ""
+            group.append(groups.setdefault(named, len(groups)))
             sentence_counts.append(len(document.sentences))
             image_rows.append(rows)
             for sentence in document.sentences:
@@ -205,6 +226,7 @@ def pack_documents(
         np.concatenate(image_rows) if image_rows else np.empty(0, np.int64),
         _starts([len(rows) for rows in image_rows]),
         cut,
+        np.array(group, np.int64),
     )
 
 
@@ -244,20 +266,30 @@ def _starts(counts: list[int]) -> IntArray:
 
 
 def training_batches(
-    count: int, batch_documents: int, rng: np.random.Generator
+    group_D: IntArray, batch_documents: int, rng: np.random.Generator
 ) -> Iterator[IntArray]:
-    """Shuffled batches of exactly b + 1 documents; the few left over wait for the next epoch."""
-    order = rng.permutation(count)
-    for start in range(0, count - batch_documents + 1, batch_documents):
-        yield order[start : start + batch_documents]
+    """Shuffled batches of exactly b + 1 documents of one group.
 
-
-def validation_batches(count: int, batch_documents: int) -> Iterator[tuple[IntArray, int]]:
-    """All documents in order, each once, with the number that count.
-
-    The last batch is filled up with documents from the start, which serve as negatives only, so
-    that every document meets the same number of negatives.
+    The few documents of a group that are left over wait for the next epoch.
     """
-    for start in range(0, count, batch_documents):
-        counted = min(batch_documents, count - start)
-        yield np.arange(start, start + batch_documents) % count, counted
+    batches: list[IntArray] = []
+    for group in range(int(group_D.max(initial=-1)) + 1):
+        order = rng.permutation(np.flatnonzero(group_D == group))
+        whole = len(order) // batch_documents
+        batches += list(order[: whole * batch_documents].reshape(whole, batch_documents))
+    # One group is shuffled already.
+    several = group_D.any()
+    yield from (batches[place] for place in rng.permutation(len(batches))) if several else batches
+
+
+def validation_batches(group_D: IntArray, batch_documents: int) -> Iterator[tuple[IntArray, int]]:
+    """All documents in the order of their groups, each once, with the number that count.
+
+    The last batch of a group is filled up with documents from its start, which serve as negatives
+    only, so that every document meets the same number of negatives.
+    """
+    for group in range(int(group_D.max(initial=-1)) + 1):
+        documents = np.flatnonzero(group_D == group)
+        for start in range(0, len(documents), batch_documents):
+            counted = min(batch_documents, len(documents) - start)
+            yield documents[np.arange(start, start + batch_documents) % len(documents)], counted

@@ -20,14 +20,46 @@ from sightline.gru import gru_final_state
 from sightline.settings import Settings
 
 
-class GRUSentenceEncoder(nn.Module):
+class _Words(nn.Module):
+    """The word embedding: `embedding` learns, the rows before it, if any, are fixed."""
+
+    fixed: Tensor | None
+
+    def __init__(self, embedding_WE: Tensor, fixed_words: int) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(embedding_WE[fixed_words:])
+        # Not part of the state: it comes anew from the word vectors.
+        fixed = embedding_WE[:fixed_words] if fixed_words else None
+        self.register_buffer("fixed", fixed, persistent=False)
+
+    def table(self, token_ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Vectors, and each token's row among them.
+
+        Beside fixed rows only those of the batch's own words are taken, so that the gradient
+        does not run through a whole file of word vectors.
+        """
+        if self.fixed is None:
+            return self.embedding, token_ids
+        words, row_of_token = torch.unique(token_ids, return_inverse=True)
+        own = words >= len(self.fixed)
+        learned = self.embedding[words[own] - len(self.fixed)]
+        return torch.cat([self.fixed[words[~own]], learned]), row_of_token
+
+    def whole_embedding(self) -> Tensor:
+        """All rows in the vocabulary's order, as they stand."""
+        embedding = self.embedding.detach()
+        return embedding if self.fixed is None else torch.cat([self.fixed, embedding])
+
+
+class GRUSentenceEncoder(_Words):
     """The paper's sentence encoder: word embedding, GRU, final state, L2 norm."""
 
-    def __init__(self, embedding_WE: Tensor, settings: Settings, generator: Generator) -> None:
-        super().__init__()
+    def __init__(
+        self, embedding_WE: Tensor, settings: Settings, generator: Generator, fixed_words: int = 0
+    ) -> None:
+        super().__init__(embedding_WE, fixed_words)
         hidden, word = settings.dimension, embedding_WE.shape[1]
         self.dropout = settings.dropout
-        self.embedding = nn.Parameter(embedding_WE)
         self.weight_ih = nn.Parameter(torch.empty(3 * hidden, word))
         self.weight_hh = nn.Parameter(torch.empty(3 * hidden, hidden))
         self.bias_ih = nn.Parameter(torch.zeros(3 * hidden))
@@ -39,7 +71,8 @@ class GRUSentenceEncoder(nn.Module):
     def forward(self, sentences: Sentences, generator: Generator | None = None) -> Tensor:
         """Unit vectors of the sentences; a generator turns dropout on."""
         packed = time_major(sentences)
-        embedding_NE = F.embedding(torch.from_numpy(packed.token_ids), self.embedding)
+        table, rows = self.table(torch.from_numpy(packed.token_ids))
+        embedding_NE = F.embedding(rows, table)
         if generator is not None and self.dropout > 0:
             # Whole dimensions of the embedding are dropped, the same for all words of a sentence.
             shape = (len(sentences.lengths), embedding_NE.shape[1])
@@ -56,27 +89,28 @@ class GRUSentenceEncoder(nn.Module):
         return F.normalize(state_BH[torch.from_numpy(packed.place_of_sentence)], dim=1)
 
 
-class AttentionSentenceEncoder(nn.Module):
+class AttentionSentenceEncoder(_Words):
     """An attention-weighted mean of word vectors and a head: no recurrence, a few milliseconds.
 
     The weight of a word is the softmax, over the words of its sentence, of a learned linear
     function of its vector; that function starts at zero, which is the plain mean.
     """
 
-    def __init__(self, embedding_WE: Tensor, settings: Settings, generator: Generator) -> None:
-        super().__init__()
+    def __init__(
+        self, embedding_WE: Tensor, settings: Settings, generator: Generator, fixed_words: int = 0
+    ) -> None:
+        super().__init__(embedding_WE, fixed_words)
         self.dropout = settings.dropout
-        self.embedding = nn.Parameter(embedding_WE)
         self.attention = nn.Parameter(torch.zeros(embedding_WE.shape[1]))
         self.head = _head(embedding_WE.shape[1], settings, generator)
 
     def forward(self, sentences: Sentences, generator: Generator | None = None) -> Tensor:
         """Unit vectors of the sentences; a generator turns dropout on."""
-        token_ids = torch.from_numpy(sentences.token_ids)
+        table, rows = self.table(torch.from_numpy(sentences.token_ids))
         lengths = torch.from_numpy(sentences.lengths)
         count = len(lengths)
         sentence_N = torch.repeat_interleave(torch.arange(count), lengths)
-        score_N = (self.embedding @ self.attention)[token_ids]
+        score_N = (table @ self.attention)[rows]
         largest_B = torch.full((count,), -torch.inf).scatter_reduce(
             0, sentence_N, score_N.detach(), "amax"
         )
@@ -84,8 +118,8 @@ class AttentionSentenceEncoder(nn.Module):
         total_B = torch.zeros(count).index_add(0, sentence_N, weight_N)
         # embedding_bag sums the weighted vectors without ever holding tokens x 300 numbers.
         mean_BE = F.embedding_bag(
-            token_ids,
-            self.embedding,
+            rows,
+            table,
             lengths.cumsum(0) - lengths,
             mode="sum",
             per_sample_weights=weight_N / total_B[sentence_N],
@@ -121,12 +155,14 @@ class Encoders(nn.Module):
         settings: Settings,
         seed: int,
         backbone: nn.Module | None = None,
+        fixed_words: int = 0,
     ) -> None:
         super().__init__()
         generator = Generator().manual_seed(seed)
         embedding = torch.from_numpy(embedding_WE).clone()
         kind = {"gru": GRUSentenceEncoder, "attention": AttentionSentenceEncoder}
-        self.sentence = kind[settings.sentence_encoder](embedding, settings, generator)
+        encoder = kind[settings.sentence_encoder]
+        self.sentence = encoder(embedding, settings, generator, fixed_words)
         self.image = ImageEncoder(features, settings, generator)
         #: The image network that gives the features, where it learns along.
         self.backbone = backbone

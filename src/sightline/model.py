@@ -19,9 +19,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from sightline import efficientnet_lite, numpy_encoders
+from sightline import class_words, efficientnet_lite, numpy_encoders
 from sightline.backbones import Backbone, load_backbone
-from sightline.batches import Sentences
+from sightline.compact_weights import compact, expand
 from sightline.documents import Document
 from sightline.features import FeatureStore, features_beside
 from sightline.files import write_atomically
@@ -29,12 +29,14 @@ from sightline.image_files import read_files
 from sightline.linking import Link, MaxLinks, Policy, link
 from sightline.numpy_encoders import FloatArray, similarity_matrices
 from sightline.problems import SightlineError
-from sightline.sentences import tokenize
 from sightline.settings import Settings
+from sightline.token_ids import TokenIds
 from sightline.tuned_backbones import TunedBackbone
 from sightline.vocabulary import Vocabulary
 
 FORMAT = 1
+#: The folder of the model that comes with the package.
+BUNDLED = Path(__file__).parent / "data" / "default"
 
 Features = FeatureStore | NDArray[np.floating] | None
 
@@ -61,18 +63,15 @@ class LinkModel:
 
     def encode_sentences(self, sentences: Sequence[str]) -> FloatArray:
         """Unit vectors of sentences; equal sentences are encoded once."""
-        limit = self.settings.token_limit
-        place: dict[tuple[int, ...], int] = {}
-        places = [
-            place.setdefault(tuple(self.vocabulary.encode(tokenize(sentence), limit)), len(place))
-            for sentence in sentences
-        ]
-        if not places:
+        distinct, places = self._token_ids.of(sentences)
+        if not len(places):
             return np.empty((0, numpy_encoders.dimension(self.weights)), np.float32)
-        lengths = np.array([len(tokens) for tokens in place], np.int64)
-        token_ids = np.array([token for tokens in place for token in tokens], np.int64)
-        vectors = numpy_encoders.encode_sentences(self.weights, Sentences(token_ids, lengths))
-        return vectors[places]
+        vectors = numpy_encoders.encode_sentences(self.weights, distinct)
+        return vectors if len(vectors) == len(places) else vectors[places]
+
+    @cached_property
+    def _token_ids(self) -> TokenIds:
+        return TokenIds(self.vocabulary, self.settings.token_limit)
 
     def encode_images(self, features: NDArray[np.floating]) -> FloatArray:
         """Unit vectors of images from their backbone features (images x dimension)."""
@@ -147,7 +146,8 @@ class LinkModel:
     @property
     def feature_dimension(self) -> int:
         """How many numbers an image's features have."""
-        return int(self.weights["image.head.0.weight"].shape[1])
+        inputs = int(self.weights["image.head.0.weight"].shape[1])
+        return inputs - self.settings.word_dimension if self.settings.class_words else inputs
 
     @property
     def reads_images(self) -> bool:
@@ -185,8 +185,11 @@ class LinkModel:
 
     # ---- the model folder
 
-    def save_pretrained(self, folder: str | Path) -> None:
-        """Write the model folder; each file appears whole or not at all."""
+    def save_pretrained(self, folder: str | Path, *, small: bool = False) -> None:
+        """Write the model folder; each file appears whole or not at all.
+
+        `small` stores the weights with less precision, in about a quarter of the bytes.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self.vocabulary.save(folder / "vocabulary.json")
@@ -200,9 +203,9 @@ class LinkModel:
         }
         text = orjson.dumps(config, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         write_atomically(folder / "config.json", text)
-        self.save_weights(folder)
+        self.save_weights(folder, small=small)
 
-    def save_weights(self, folder: Path) -> None:
+    def save_weights(self, folder: Path, *, small: bool = False) -> None:
         """Replace the weights alone, in one step: training does so at each better epoch."""
         # The weights name the vocabulary that they were trained with, so that parts of two
         # models are not mistaken for one.
@@ -210,15 +213,19 @@ class LinkModel:
         if self.tuned is not None:
             metadata |= {"backbone_file": self.tuned.file, "backbone_sha256": self.tuned.sha256}
             write_atomically(folder / self.tuned.file, self.tuned.data)
-        write_atomically(folder / "model.safetensors", weights_bytes(self.weights, metadata))
+        weights = compact(self.weights) if small else self.weights
+        write_atomically(folder / "model.safetensors", weights_bytes(weights, metadata))
         for file in folder.glob("backbone-????????????.*"):
             if self.tuned is not None and file.name != self.tuned.file:
                 file.unlink()
 
     @classmethod
     def from_pretrained(cls, name_or_folder: str | Path) -> LinkModel:
-        """Load a model folder; refuses one whose parts are missing or do not belong together."""
-        folder = Path(name_or_folder)
+        """Load a model folder; refuses one whose parts are missing or do not belong together.
+
+        The name `default` is the model that comes with the package.
+        """
+        folder = BUNDLED if name_or_folder == "default" else Path(name_or_folder)
         if not folder.is_dir():
             raise ModelError(
                 f"{name_or_folder} is not a model folder; train one with "
@@ -228,9 +235,12 @@ class LinkModel:
         settings = Settings.from_json(config.pop("settings", None), str(folder / "config.json"))
         _part(folder, "vocabulary.json")
         vocabulary = Vocabulary.load(folder / "vocabulary.json")
-        weights, metadata = read_weights(
-            folder / "model.safetensors", _part(folder, "model.safetensors")
-        )
+        file = folder / "model.safetensors"
+        stored, metadata = read_weights(file, _part(folder, file.name))
+        try:
+            weights = expand(stored)
+        except SightlineError as error:
+            raise ModelError(f"{file}: {error}") from None
         if metadata.get("vocabulary_sha256") != vocabulary_hash(vocabulary):
             raise ModelError(
                 f"{folder / 'vocabulary.json'} is not the vocabulary that model.safetensors was "
@@ -281,15 +291,14 @@ def _opened(folder: Path) -> FeatureStore:
 
 def vocabulary_hash(vocabulary: Vocabulary) -> str:
     """A name for a vocabulary that no other one has."""
-    return hashlib.sha256("\n".join(vocabulary.words).encode()).hexdigest()
+    words = "\n".join(vocabulary.words) + ("\n\nrelated" if vocabulary.related else "")
+    return hashlib.sha256(words.encode()).hexdigest()
 
 
-def expected_shapes(
-    settings: Settings, words: int, feature_dimension: object
-) -> dict[str, list[object]]:
+def expected_shapes(settings: Settings, words: int, feature_dimension: int) -> dict[str, list[int]]:
     """Name and shape of every weight that these settings call for."""
     word, out = settings.word_dimension, settings.dimension
-    shapes: dict[str, list[object]] = {"sentence.embedding": [words, word]}
+    shapes = {"sentence.embedding": [words, word]}
     if settings.sentence_encoder == "gru":
         shapes |= {
             "sentence.weight_ih": [3 * out, word],
@@ -297,7 +306,10 @@ def expected_shapes(
             "sentence.bias_ih": [3 * out],
             "sentence.bias_hh": [3 * out],
         }
-    heads: list[tuple[str, object]] = [("image.head", feature_dimension)]
+    heads = [("image.head", feature_dimension)]
+    if settings.class_words:
+        heads = [("image.head", feature_dimension + word)]
+        shapes |= class_words.shapes(feature_dimension, word)
     if settings.sentence_encoder == "attention":
         shapes["sentence.attention"] = [word]
         heads.append(("sentence.head", word))
@@ -316,6 +328,11 @@ def _check_weights(
     words: int,
     feature_dimension: object,
 ) -> None:
+    if not isinstance(feature_dimension, int):
+        raise ModelError(
+            f"{folder / 'config.json'}: feature_dimension is {feature_dimension!r}, expected a "
+            "whole number."
+        )
     expected = expected_shapes(settings, words, feature_dimension)
     found = {name: list(weight.shape) for name, weight in weights.items()}
     for name in sorted(expected.keys() | found.keys()):

@@ -13,37 +13,38 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.batches import Sentences, time_major
+from sightline.batches import IntArray, Sentences, time_major
+from sightline.class_words import join_class_words
 
 FloatArray = NDArray[np.float32]
 Weights = Mapping[str, FloatArray]
 
-#: Sentences per pass: many enough for the matrix product and for words to come back, few enough
-#: for memory (50 and 35 MB of gates and activations at d = 1024; speed measured on COCO).
-_AT_ONCE = {"gru": 2048, "attention": 8192}
+#: Sentences per pass: many enough for the matrix products, few enough for memory and caches
+#: (50 and 20 MB of gates and activations at d = 1024; speed measured on COCO).
+_AT_ONCE = 2048
 
 
 def encode_sentences(weights: Weights, sentences: Sentences) -> FloatArray:
     """Unit vectors of sentences, in their order, by whichever encoder the weights belong to."""
-    kind = "attention" if "sentence.attention" in weights else "gru"
-    encode, at_once = {"attention": _encode_attention, "gru": _encode_gru}[kind], _AT_ONCE[kind]
     count = len(sentences.lengths)
     vectors = np.empty((count, dimension(weights)), np.float32)
+    if count and "sentence.attention" in weights:
+        return _encode_attention(weights, sentences, vectors)
     # Sentences of like length go together, so that few idle while the longest goes on.
     order = np.argsort(-sentences.lengths, kind="stable")
     start = np.cumsum(sentences.lengths) - sentences.lengths
-    for begin in range(0, count, at_once):
-        chosen = order[begin : begin + at_once]
+    for begin in range(0, count, _AT_ONCE):
+        chosen = order[begin : begin + _AT_ONCE]
         lengths = sentences.lengths[chosen]
         tokens = np.repeat(start[chosen] - np.cumsum(lengths) + lengths, lengths)
         tokens += np.arange(len(tokens))
-        vectors[chosen] = encode(weights, Sentences(sentences.token_ids[tokens], lengths))
+        vectors[chosen] = _encode_gru(weights, Sentences(sentences.token_ids[tokens], lengths))
     return vectors
 
 
 def encode_images(weights: Weights, features_BF: FloatArray) -> FloatArray:
     """Unit vectors of images from their backbone features."""
-    values = features_BF @ weights["image.head.0.weight"].T
+    values = join_class_words(weights, features_BF) @ weights["image.head.0.weight"].T
     return _unit(_after_first_layer(weights, "image.head", values))
 
 
@@ -100,10 +101,11 @@ def _encode_gru(weights: Weights, sentences: Sentences) -> FloatArray:
     return _unit(state_BH[packed.place_of_sentence])
 
 
-def _encode_attention(weights: Weights, sentences: Sentences) -> FloatArray:
+def _encode_attention(weights: Weights, sentences: Sentences, vectors: FloatArray) -> FloatArray:
+    """Fill in the vectors of all sentences, block by block."""
     lengths = sentences.lengths
     start = np.cumsum(lengths) - lengths
-    words, word_of_token = np.unique(sentences.token_ids, return_inverse=True)
+    words, word_of_token = _distinct(sentences.token_ids, len(weights["sentence.embedding"]))
     embedding_UE = weights["sentence.embedding"][words]
     score = (embedding_UE @ weights["sentence.attention"])[word_of_token]
     score -= np.repeat(np.maximum.reduceat(score, start), lengths)
@@ -112,17 +114,34 @@ def _encode_attention(weights: Weights, sentences: Sentences) -> FloatArray:
     # Sentences x distinct words, mostly empty: a sparse product touches each token once.
     from scipy.sparse import csr_array
 
-    bags = csr_array(
-        (weight, word_of_token, np.append(start, len(weight))), shape=(len(lengths), len(words))
-    )
-    # The first layer is linear, so it may come before the sum: it is applied to whichever there
-    # are fewer of, distinct words or sentences.
+    ends = np.append(start, len(weight))
     first = weights["sentence.head.0.weight"].T
-    if len(words) < len(lengths):
-        values = bags @ (embedding_UE @ first)
-    else:
+    for begin in range(0, len(lengths), _AT_ONCE):
+        rows = ends[begin : begin + _AT_ONCE + 1]
+        tokens = slice(rows[0], rows[-1])
+        bags = csr_array(
+            (weight[tokens], word_of_token[tokens], rows - rows[0]),
+            shape=(len(rows) - 1, len(words)),
+        )
         values = (bags @ embedding_UE) @ first
-    return _unit(_after_first_layer(weights, "sentence.head", values))
+        vectors[begin : begin + _AT_ONCE] = _unit(
+            _after_first_layer(weights, "sentence.head", values)
+        )
+    return vectors
+
+
+def _distinct(token_ids: IntArray, words: int) -> tuple[IntArray, IntArray]:
+    """The distinct words of the tokens, and which of them each token is."""
+    if len(token_ids) < words // 8:
+        found, word_of_token = np.unique(token_ids, return_inverse=True)
+        return found, word_of_token
+    # Without sorting: a few marks in a list of all words, a tenth of the time for many tokens.
+    present = np.zeros(words, bool)
+    present[token_ids] = True
+    found = np.flatnonzero(present)
+    number = np.empty(words, np.int64)
+    number[found] = np.arange(len(found))
+    return found, number[token_ids]
 
 
 def _after_first_layer(weights: Weights, head: str, values: FloatArray) -> FloatArray:

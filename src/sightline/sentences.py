@@ -72,8 +72,18 @@ def tokenize(sentence: str) -> list[str]:
     Close to the NLTK TweetTokenizer of the paper's code: "don't", "t-shirt", "1,000" and a URL
     are one token each, punctuation stands alone. Each Chinese or Japanese character is a token.
     """
+    return tokens_of(plain_text(sentence))
+
+
+def plain_text(sentence: str) -> str:
+    """Give a sentence in the spelling that `tokens_of` reads: lower case, one form per sign."""
     text = sentence.lower()
-    return _TOKEN.findall(text if text.isascii() else _normalize(text))
+    return text if text.isascii() else _normalize(text)
+
+
+def tokens_of(text: str) -> list[str]:
+    """Split plain text; no token reaches over a space, so its pieces may be split one by one."""
+    return _TOKEN.findall(text)
 
 
 def _normalize(text: str) -> str:

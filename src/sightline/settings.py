@@ -16,6 +16,7 @@ SentenceEncoderName = Literal["gru", "attention"]
 SimilarityName = Literal["AP", "TK", "DC", "NoStruct"]
 NegativesName = Literal["hard", "mean"]
 LossName = Literal["hinge", "softmax"]
+ScheduleName = Literal["plateau", "cosine"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,11 @@ class Settings:
     token_limit: int = 20
     #: Words seen less often in the training documents are unknown (the original code's value).
     minimum_count: int = 5
+    #: The image encoder also gets the word vectors of the classes that the backbone sees.
+    class_words: bool = False
+    #: Word vectors from a file stay as they are, and all of them belong to the vocabulary; only
+    #: training words that the file lacks learn theirs. Other words are read as related ones.
+    fixed_word_vectors: bool = False
 
     # --- the objective
     #: How a similarity matrix becomes one document similarity (Section 3.2).
@@ -48,9 +54,17 @@ class Settings:
     negatives: NegativesName = "hard"
     #: b of the paper: a batch holds b + 1 documents, each the others' negative.
     negative_documents: int = 10
+    #: A further key of the documents; those of a batch agree in it, so that negatives are alike.
+    negatives_within: str = ""
     margin: float = 0.2
     #: Document similarities are divided by it before the softmax loss.
     temperature: float = 0.05
+
+    # --- what training changes at random
+    #: Share of the words left out of each sentence.
+    word_dropout: float = 0.0
+    #: Documents with more sentences or images are cut to so many; 0 leaves them whole.
+    document_cut: int = 0
 
     # --- fine-tuning of the backbone (the paper's supplement, "WIKI Fine-tuning Details")
     #: The backbone's weights learn too, from image files; otherwise its features are fixed.
@@ -68,6 +82,10 @@ class Settings:
     learning_rate: float = 0.0001
     #: On whole word-embedding dimensions per sentence, and on image features.
     dropout: float = 0.4
+    #: `plateau` is the paper's; `cosine` falls from step to step until the last epoch.
+    schedule: ScheduleName = "plateau"
+    #: Steps in which the learning rate rises to its full value, with `cosine`.
+    warm_up_steps: int = 200
     #: The learning rate is divided by this when the validation loss stands still ...
     plateau_factor: float = 5.0
     #: ... for more than this many epochs.
@@ -89,10 +107,16 @@ class Settings:
                      "plateau_factor"):  # fmt: skip
             if not 0 < getattr(self, name) < math.inf:
                 raise SightlineError(f"{name} is {getattr(self, name)}; it must be above 0.")
-        if self.seed < 0:
-            raise SightlineError(f"seed is {self.seed}; it must not be negative.")
-        if not 0 <= self.dropout < 1:
-            raise SightlineError(f"dropout is {self.dropout}; it must be from 0 to below 1.")
+        for name in ("dropout", "word_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise SightlineError(
+                    f"{name} is {getattr(self, name)}; it must be from 0 to below 1."
+                )
+        for name in ("seed", "document_cut", "warm_up_steps"):
+            if getattr(self, name) < 0:
+                raise SightlineError(f"{name} is {getattr(self, name)}; it must not be negative.")
+        if self.class_words and self.finetune_images:
+            raise SightlineError("class_words needs a backbone that stays as it is.")
         if isinstance(self.max_links, int) and self.max_links < 1:
             raise SightlineError(f"max_links is {self.max_links}; it must be at least 1.")
 

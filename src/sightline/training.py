@@ -39,7 +39,12 @@ from sightline.settings import Settings
 from sightline.trainable_backbones import TrainableBackbone, load_trainable_backbone
 from sightline.training_data import Say, TrainingData, prepare
 from sightline.training_run import LOG, TrainingRun
-from sightline.word_vectors import embedding_matrix, read_word_vectors
+from sightline.word_vectors import (
+    WordVectors,
+    embedding_matrix,
+    read_word_vectors,
+    start_from_related,
+)
 
 
 def _silent(words: str) -> None:
@@ -74,8 +79,9 @@ def train(
             store = files = _files(corpus, backbone, pool, say)
         elif store is None:
             store = open_features(corpus)
-        data = prepare(corpus, store, settings, problems, say)
-        embedding, coverage = _embedding(data, settings, word_vectors, problems)
+        fixed = _fixed_vectors(settings, word_vectors, problems)
+        data = prepare(corpus, store, settings, problems, say, fixed)
+        embedding, coverage = _embedding(data, settings, word_vectors, fixed, problems)
         say(f"word vectors: {coverage}")
         if files is None or backbone is None:
             run = TrainingRun(data, embedding, settings, output)
@@ -95,16 +101,31 @@ def _files(corpus: Corpus, backbone: TrainableBackbone, pool: DecodePool, say: S
     return files
 
 
+def _fixed_vectors(
+    settings: Settings, word_vectors: Path | None, problems: Problems
+) -> WordVectors | None:
+    if not settings.fixed_word_vectors:
+        return None
+    if word_vectors is None:
+        raise SightlineError("Fixed word vectors come from a file; name it with --word-vectors.")
+    return read_word_vectors(word_vectors, None, problems)
+
+
 def _embedding(
-    data: TrainingData, settings: Settings, word_vectors: Path | None, problems: Problems
+    data: TrainingData,
+    settings: Settings,
+    word_vectors: Path | None,
+    fixed: WordVectors | None,
+    problems: Problems,
 ) -> tuple[np.ndarray, str]:
-    words = data.vocabulary.words
-    embedding, coverage = embedding_matrix(
-        data.vocabulary,
-        read_word_vectors(word_vectors, words, problems) if word_vectors else None,
-        settings.word_dimension,
-        rng=np.random.default_rng(settings.seed),
-    )
+    vectors = fixed
+    if fixed is None and word_vectors is not None:
+        vectors = read_word_vectors(word_vectors, data.vocabulary.words, problems)
+    rng = np.random.default_rng(settings.seed)
+    dimension = settings.word_dimension
+    embedding, coverage = embedding_matrix(data.vocabulary, vectors, dimension, rng=rng)
+    if fixed is not None:
+        start_from_related(data.vocabulary, embedding, data.fixed_words)
     return embedding, str(coverage)
 
 

@@ -19,6 +19,7 @@ from sightline.progress import Progress
 from sightline.sentences import tokenize
 from sightline.settings import Settings
 from sightline.vocabulary import Vocabulary
+from sightline.word_vectors import WordVectors
 
 #: Held out for validation where the corpus names no split of its own: one document in ten.
 _HELD_OUT = 10
@@ -34,23 +35,34 @@ class TrainingData:
     store: FeatureStore
     training: PackedDocuments
     validation: PackedDocuments
+    #: Words at the start of the vocabulary whose vectors stay as they are.
+    fixed_words: int = 0
 
     def fingerprint(self, settings: Settings) -> str:
         """Names the run: its settings but for the number of epochs, and its data."""
         record = settings.to_json()
-        del record["epochs"]
+        if settings.schedule != "cosine":  # whose learning rates depend on the last epoch
+            del record["epochs"]
         digest = hashlib.sha256(orjson.dumps(record))
         for packed in (self.training, self.validation):
             for array in (packed.token_ids, packed.token_start, packed.sentence_start,
-                          packed.image_rows, packed.image_start):  # fmt: skip
+                          packed.image_rows, packed.image_start, packed.group):  # fmt: skip
                 digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
 
 def prepare(
-    corpus: Corpus, store: FeatureStore, settings: Settings, problems: Problems, say: Say
+    corpus: Corpus,
+    store: FeatureStore,
+    settings: Settings,
+    problems: Problems,
+    say: Say,
+    fixed_vectors: WordVectors | None = None,
 ) -> TrainingData:
-    """Read the training and validation documents, count the words, pack both."""
+    """Read the training and validation documents, count the words, pack both.
+
+    All words of `fixed_vectors` are known, whether the documents have them or not.
+    """
     training, validation = _splits(corpus, say)
     # Captions come back in many documents and are needed twice; each is taken apart once.
     tokens = cache(tokenize)
@@ -58,15 +70,22 @@ def prepare(
         (tokens(sentence) for document in training for sentence in document.sentences),
         settings.minimum_count,
     )
-    limit, where = settings.token_limit, str(corpus.path)
+    fixed_words = 0
+    if fixed_vectors is not None:
+        vocabulary = Vocabulary.with_vectors(fixed_vectors.words, vocabulary)
+        given = set(fixed_vectors.words)
+        fixed_words = 1 + sum(word in given for word in vocabulary.words[1:])
+    limit, where, within = settings.token_limit, str(corpus.path), settings.negatives_within
     packed = [
-        pack_documents(documents, vocabulary, store, limit, problems, where, tokens)
+        pack_documents(documents, vocabulary, store, limit, problems, where, tokens, within)
         for documents in (training, validation)
     ]
     for name, part in zip(("training", "validation"), packed, strict=True):
-        if len(part) <= settings.negative_documents:
+        smallest = int(np.bincount(part.group).min()) if len(part) else 0
+        if smallest <= settings.negative_documents:
+            alike = f" with the same {within!r}" if within else ""
             raise SightlineError(
-                f"{corpus.path} has {len(part)} usable {name} documents; "
+                f"{corpus.path} has {smallest} usable {name} documents{alike}; "
                 f"--negative-documents {settings.negative_documents} needs at least "
                 f"{settings.negative_documents + 1}."
             )
@@ -77,7 +96,7 @@ def prepare(
         f"{len(vocabulary) - 1:,} words; {cut:,} of {sentences:,} sentences were cut to "
         f"{settings.token_limit} tokens"
     )
-    return TrainingData(vocabulary, store, packed[0], packed[1])
+    return TrainingData(vocabulary, store, packed[0], packed[1], fixed_words)
 
 
 def _splits(corpus: Corpus, say: Say) -> tuple[list[Document], list[Document]]:

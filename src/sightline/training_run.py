@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ import orjson
 import torch
 from torch import Generator, Tensor, nn
 
-from sightline.batches import Batch, Cut, training_batches, validation_batches
+from sightline.backbones import DEFAULT, class_names, load_backbone
+from sightline.batches import Batch, Cut, drop_words, training_batches, validation_batches
 from sightline.checkpoints import RunState, load_checkpoint
+from sightline.class_words import WORDS, class_weights, join_class_words
 from sightline.encoders import Encoders
 from sightline.files import write_atomically
 from sightline.model import LinkModel
@@ -43,8 +46,12 @@ class TrainingRun:
         backbone: nn.Module | None = None,
     ) -> None:
         self.data, self.settings, self.output = data, settings, output
-        dimension = data.store.dimension
-        self.encoders = Encoders(embedding, dimension, settings, settings.seed, backbone)
+        self.classes = _classes(data, embedding) if settings.class_words else {}
+        self._inputs = _image_inputs(data, self.classes) if settings.class_words else None
+        dimension = data.store.dimension + settings.word_dimension * settings.class_words
+        self.encoders = Encoders(
+            embedding, dimension, settings, settings.seed, backbone, data.fixed_words
+        )
         self.optimizer = torch.optim.Adam(_parameter_groups(self.encoders, settings), fused=True)
         self.state = RunState(
             epoch=0,
@@ -68,7 +75,9 @@ class TrainingRun:
 
     def batch_loss(self, batch: Batch, generator: Generator | None = None) -> Tensor:
         """The loss of each document of a batch."""
-        features = torch.from_numpy(self.data.store.vectors(batch.image_rows))
+        rows = batch.image_rows
+        vectors = self.data.store.vectors(rows) if self._inputs is None else self._inputs[rows]
+        features = torch.from_numpy(vectors.astype(np.float32, copy=False))
         similarities = document_similarities(
             self.encoders, batch, features, self.settings, generator
         )
@@ -90,12 +99,17 @@ class TrainingRun:
     def batches(self) -> Iterator[Batch]:
         """The batches of the next epoch."""
         settings, training = self.settings, self.data.training
-        seeds = self._epoch_seeds().spawn(3)
-        shuffle_rng, pick_rng, cut_rng = (np.random.default_rng(seed) for seed in seeds)
-        cut = Cut(settings.finetune_cut, cut_rng) if settings.finetune_images else None
+        seeds = self._epoch_seeds().spawn(4)
+        shuffle_rng, pick_rng, cut_rng, drop_rng = (np.random.default_rng(seed) for seed in seeds)
+        most = settings.finetune_cut if settings.finetune_images else settings.document_cut
+        cut = Cut(most, cut_rng) if most else None
         batch_documents = settings.negative_documents + 1
-        for documents in training_batches(len(training), batch_documents, shuffle_rng):
-            yield training.batch(documents, self._pick_one(pick_rng), cut)
+        for documents in training_batches(training.group, batch_documents, shuffle_rng):
+            batch = training.batch(documents, self._pick_one(pick_rng), cut)
+            if settings.word_dropout:
+                kept = drop_words(batch.sentences, settings.word_dropout, drop_rng)
+                batch = replace(batch, sentences=kept)
+            yield batch
 
     def _epoch_seeds(self) -> np.random.SeedSequence:
         # An epoch's randomness depends on seed and epoch alone, so that a resumed run repeats it.
@@ -107,12 +121,25 @@ class TrainingRun:
         generator = Generator().manual_seed(int(state[0] >> 1))
         total, count = 0.0, 0
         with Progress(title, len(self.data.training), "documents") as progress:
-            for batch in self.batches():
+            for step, batch in enumerate(self.batches()):
+                if self.settings.schedule == "cosine":
+                    self._set_learning_rate(self._cosine_rate(step))
                 documents = len(batch.sentences_D)
                 total += self.step(batch, generator) * documents
                 count += documents
                 progress.advance(documents, f"loss {total / count:.4f}")
         return total / count
+
+    def _cosine_rate(self, step: int) -> float:
+        """The learning rate of a step of the present epoch: it rises, then falls to the end."""
+        settings = self.settings
+        counts = np.bincount(self.data.training.group)
+        steps = int((counts // (settings.negative_documents + 1)).sum())
+        done = self.state.epoch * steps + step
+        rise = min(1.0, (done + 1) / (settings.warm_up_steps + 1))
+        fall = 0.5 * (1 + math.cos(math.pi * done / (settings.epochs * steps)))
+        # A fiftieth remains at the end, so that the last steps count too.
+        return settings.learning_rate * rise * (0.02 + 0.98 * fall)
 
     def validation_loss(self) -> float:
         """The mean loss over the validation documents, without dropout."""
@@ -122,7 +149,7 @@ class TrainingRun:
         total = 0.0
         with torch.no_grad():
             for documents, counted in validation_batches(
-                len(validation), self.settings.negative_documents + 1
+                validation.group, self.settings.negative_documents + 1
             ):
                 batch = validation.batch(documents, self._pick_one(pick_rng))
                 total += float(self.batch_loss(batch)[:counted].sum())
@@ -140,7 +167,7 @@ class TrainingRun:
             state.best_loss, state.best_epoch, state.waited = validation_loss, state.epoch, 0
         # Before the loss falls below that of constant predictions a plateau only means that
         # learning has not begun (the original code waits likewise).
-        elif state.best_loss < constant_loss(settings):
+        elif settings.schedule == "plateau" and state.best_loss < constant_loss(settings):
             state.waited += 1
             if state.waited > settings.plateau_patience:
                 lower = state.learning_rate / settings.plateau_factor
@@ -160,7 +187,28 @@ class TrainingRun:
             for name, weight in self.encoders.state_dict().items()
             if not name.startswith("backbone.")
         }
+        weights |= self.classes
+        weights["sentence.embedding"] = self.encoders.sentence.whole_embedding().numpy()
         return LinkModel(self.settings, self.data.vocabulary, weights, self.data.store.backbone)
+
+
+def _classes(data: TrainingData, embedding: np.ndarray) -> dict[str, np.ndarray]:
+    backbone = load_backbone(data.store.backbone or DEFAULT)
+    return class_weights(backbone, class_names(), data.vocabulary, embedding)
+
+
+def _image_inputs(data: TrainingData, classes: dict[str, np.ndarray]) -> np.ndarray:
+    """The image encoder's inputs, a row for each of the store; of images in no document, zeros.
+
+    Made once: the network's last layer would otherwise cost as much as the rest of a step.
+    """
+    word_dimension = classes[WORDS].shape[1]
+    inputs = np.zeros((len(data.store), data.store.dimension + word_dimension), np.float16)
+    used = np.unique(np.concatenate([data.training.image_rows, data.validation.image_rows]))
+    for start in range(0, len(used), 4096):
+        rows = used[start : start + 4096]
+        inputs[rows] = join_class_words(classes, data.store.vectors(rows))
+    return inputs
 
 
 def _parameter_groups(encoders: Encoders, settings: Settings) -> list[dict[str, Any]]:

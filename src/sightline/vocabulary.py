@@ -13,10 +13,13 @@ import orjson
 
 from sightline.files import write_atomically
 from sightline.problems import SightlineError
+from sightline.related_words import related_words
 
 UNKNOWN = "<unk>"
 # Of the file; a reader refuses a number that it does not know.
 FORMAT = 1
+# So many related words are remembered; texts repeat their words.
+_REMEMBERED = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,12 @@ class Vocabulary:
     """The words that a model knows; a word's number is its place, 0 is the unknown word."""
 
     words: Sequence[str]
+    #: Whether a word that is not known is read as related ones, and punctuation is passed over.
+    related: bool = False
     _numbers: dict[str, int] = field(init=False, repr=False, compare=False)
+    _found: dict[str, list[int]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         _check_words(self.words)
@@ -48,10 +56,17 @@ class Vocabulary:
         return cls([UNKNOWN, *sorted(kept, key=lambda word: (-counts[word], word))])
 
     @classmethod
+    def with_vectors(cls, given: Iterable[str], own: Vocabulary) -> Vocabulary:
+        """All words that have a vector, then those of the documents that have none."""
+        words = dict.fromkeys(word for word in given if word != UNKNOWN and _is_word(word))
+        words |= dict.fromkeys(word for word in own.words[1:] if _is_word(word))
+        return cls([UNKNOWN, *words], related=True)
+
+    @classmethod
     def load(cls, path: Path) -> Vocabulary:
         """Read a vocabulary that `save` wrote."""
         try:
-            return cls(_words_of(orjson.loads(path.read_bytes())))
+            return cls(*_content_of(orjson.loads(path.read_bytes())))
         except OSError as error:
             raise SightlineError(f"{path} cannot be read: {error.strerror}.") from error
         except orjson.JSONDecodeError as error:
@@ -62,7 +77,8 @@ class Vocabulary:
     def save(self, path: Path) -> None:
         """Write the vocabulary as JSON; a reader sees the old file or the new one, no mixture."""
         try:
-            data = orjson.dumps({"format": FORMAT, "words": self.words})
+            content = {"format": FORMAT, "words": self.words}
+            data = orjson.dumps(content | {"related": True} if self.related else content)
         except orjson.JSONEncodeError as error:
             raise SightlineError(f"{path}: a word cannot be written as JSON: {error}.") from error
         write_atomically(path, data)
@@ -82,19 +98,42 @@ class Vocabulary:
 
         It must be something: an empty sentence keeps its place among the others.
         """
+        if self.related:
+            numbers = (number for token in tokens for number in self._related(token))
+            return list(islice(numbers, limit)) or [0]
         get = self._numbers.get
         return [get(token, 0) for token in islice(tokens, limit)] or [0]
 
+    def _related(self, token: str) -> list[int]:
+        """The number of a word, of the words related to it, or of the unknown word."""
+        number = self._numbers.get(token)
+        if number is not None:
+            return [number]
+        numbers = self._found.get(token)
+        if numbers is None:
+            words = related_words(token, self._numbers) if _is_word(token) else None
+            # Nothing for punctuation, which has no vector worth a share of the sentence.
+            numbers = [] if words is None else [self._numbers[word] for word in words] or [0]
+            if len(self._found) < _REMEMBERED:
+                self._found[token] = numbers
+        return numbers
 
-def _words_of(content: Any) -> list[Any]:
-    """Return the list of words in a vocabulary file's JSON."""
+
+def _is_word(token: str) -> bool:
+    return any(character.isalnum() for character in token)
+
+
+def _content_of(content: Any) -> tuple[list[Any], bool]:
+    """Return the words in a vocabulary file's JSON, and whether related ones are looked for."""
     if not isinstance(content, dict) or not isinstance(content.get("words"), list):
         raise SightlineError('Expected a JSON object with a list "words".')
     if content.get("format") != FORMAT:
         found = content.get("format")
         raise SightlineError(f'"format" is {found!r}, but this version reads {FORMAT} only.')
-    words: list[Any] = content["words"]
-    return words
+    related = content.get("related", False)
+    if not isinstance(related, bool):
+        raise SightlineError(f'"related" is {related!r}, expected true or false.')
+    return content["words"], related
 
 
 def _check_words(words: Sequence[Any]) -> None:

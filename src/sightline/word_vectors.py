@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.problems import Problems, SightlineError
+from sightline.related_words import related_words
 from sightline.vocabulary import Vocabulary
 
 # Longer lines are skipped, longer words end the reading: both bound the memory that a file
@@ -88,6 +89,21 @@ def embedding_matrix(
         matrix[list(numbers)] = word_vectors.vectors[list(rows)]
     found = sum(number != 0 for _, number in known)
     return matrix, Coverage(found, len(vocabulary) - 1)
+
+
+def start_from_related(
+    vocabulary: Vocabulary, matrix: NDArray[np.float32], fixed_words: int
+) -> None:
+    """Give the rows after the fixed ones the mean of related words; the unknown word gets zeros.
+
+    A word without related ones keeps its row.
+    """
+    matrix[0] = 0
+    fixed = {word: row for row, word in enumerate(vocabulary.words[:fixed_words])}
+    for row in range(fixed_words, len(vocabulary)):
+        related = related_words(vocabulary.words[row], fixed)
+        if related:
+            matrix[row] = matrix[[fixed[word] for word in related]].mean(axis=0)
 
 
 def read_word_vectors(path: Path, words: Collection[str] | None, problems: Problems) -> WordVectors:

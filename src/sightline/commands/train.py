@@ -42,6 +42,13 @@ class SentenceEncoder(StrEnum):
     ATTENTION = "attention"
 
 
+class Schedule(StrEnum):
+    """How the learning rate falls."""
+
+    PLATEAU = "plateau"
+    COSINE = "cosine"
+
+
 class Loss(StrEnum):
     """Which loss compares documents with their negatives."""
 
@@ -58,6 +65,9 @@ def train(
     max_links: MaxLinksOption = "all",
     negatives: Annotated[Negatives, typer.Option(help="Hardest, or mean of all.")] = Negatives.HARD,
     negative_documents: Annotated[int, typer.Option(help="b: negatives of each document.")] = 10,
+    negatives_within: Annotated[
+        str, typer.Option(help="A further key of the documents in which negatives agree.")
+    ] = "",
     loss: Annotated[Loss, typer.Option(help="The paper's is the hinge.")] = Loss.HINGE,
     margin: Annotated[float, typer.Option(help="Margin of the hinge loss.")] = 0.2,
     temperature: Annotated[float, typer.Option(help="Of the softmax loss.")] = 0.05,
@@ -69,7 +79,14 @@ def train(
     hidden: Annotated[int, typer.Option(help="Hidden width where --layers is 2.")] = 1024,
     epochs: Annotated[int, typer.Option(help="Passes over the training documents.")] = 50,
     learning_rate: Annotated[float, typer.Option(help="Of Adam, at the start.")] = 0.0001,
+    schedule: Annotated[
+        Schedule, typer.Option(help="The paper's waits for a plateau.")
+    ] = Schedule.PLATEAU,
     dropout: Annotated[float, typer.Option(help="On word dimensions and image features.")] = 0.4,
+    word_dropout: Annotated[float, typer.Option(help="Share of words left out in training.")] = 0.0,
+    document_cut: Annotated[
+        int, typer.Option(help="Sentences and images of a document in training; 0 for all.")
+    ] = 0,
     token_limit: Annotated[
         int, typer.Option(help="Tokens kept of a sentence; 50 for long text.")
     ] = 20,
@@ -79,6 +96,16 @@ def train(
     word_vectors: Annotated[
         Path | None, typer.Option(help="word2vec or GloVe file (.bin, .txt, .gz, .npz).")
     ] = None,
+    fixed_word_vectors: Annotated[
+        bool,
+        typer.Option(
+            "--fixed-word-vectors", help="Keep them as they are, and all words of the file."
+        ),
+    ] = False,
+    class_words: Annotated[
+        bool,
+        typer.Option("--class-words", help="Give the image encoder the classes' word vectors too."),
+    ] = False,
     finetune_images: Annotated[
         bool, typer.Option("--finetune-images", help="Tune the backbone too, on the image files.")
     ] = False,
@@ -114,6 +141,7 @@ def train(
         max_links=max_links_from(max_links),
         negatives=negatives.value,
         negative_documents=negative_documents,
+        negatives_within=negatives_within,
         loss=loss.value,
         margin=margin,
         temperature=temperature,
@@ -123,9 +151,14 @@ def train(
         hidden=hidden,
         epochs=epochs,
         learning_rate=learning_rate,
+        schedule=schedule.value,
         dropout=dropout,
+        word_dropout=word_dropout,
+        document_cut=document_cut,
         token_limit=token_limit,
         minimum_count=minimum_count,
+        fixed_word_vectors=fixed_word_vectors,
+        class_words=class_words,
         finetune_images=finetune_images,
         image_learning_rate=image_learning_rate,
         finetune_cut=finetune_cut,
