@@ -13,13 +13,14 @@ def weights():
     embedding = rng.normal(size=(50, 12)).astype(np.float32)
     embedding[0] = 0  # the unknown word
     embedding[1] *= 1e-4  # a small row keeps its own precision
-    return {"sentence.embedding": embedding, "image.head.0.weight": embedding[:4].copy()}
+    bias = rng.normal(size=12).astype(np.float32)
+    return {"sentence.embedding": embedding, "image.head.0.bias": bias}
 
 
-def test_the_embedding_takes_a_byte_a_number_and_each_row_is_close(weights):
+def test_a_matrix_takes_a_byte_a_number_and_each_row_is_close(weights):
     small = compact(weights)
     assert small["sentence.embedding"].dtype == np.int8
-    assert small["image.head.0.weight"].dtype == np.float16
+    assert small["image.head.0.bias"].dtype == np.float16
     loaded = expand(small)
     assert {weight.dtype for weight in loaded.values()} == {np.dtype(np.float32)}
     embedding = weights["sentence.embedding"]
@@ -38,6 +39,8 @@ def test_whole_weights_stay_as_they_are(weights):
     [
         {"sentence.embedding.scale": np.ones(49, np.float32)},
         {"sentence.embedding.scale": np.ones((50, 1), np.float32)},
+        {"sentence.embedding.scale": np.ones(50, np.int8)},
+        {"nothing.scale": np.ones(50, np.float32)},
         {"image.head.0.weight": np.ones((2, 2), np.int64)},
         {"image.head.0.weight": np.ones((2, 2), bool)},
     ],

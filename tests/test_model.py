@@ -1,6 +1,7 @@
 """The model folder: saved, loaded, refused when parts are missing or do not match."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -10,7 +11,8 @@ from sightline.documents import Document
 from sightline.encoders import Encoders
 from sightline.features import FeatureStore, write_feature_store
 from sightline.linking import link
-from sightline.model import LinkModel, ModelError
+from sightline.model import LinkModel, Member
+from sightline.model_files import ModelError
 from sightline.problems import SightlineError
 from sightline.settings import Settings
 from sightline.vocabulary import Vocabulary
@@ -195,3 +197,62 @@ def test_copying_the_folder_is_enough(model, folder, tmp_path, document, feature
     shutil.copytree(folder, tmp_path / "copy")
     loaded = LinkModel.from_pretrained(tmp_path / "copy")
     assert loaded.similarity_matrix(document, features=features).shape == (3, 2)
+
+
+@pytest.fixture
+def joined(model):
+    """A model and a second one with other words that scores along with a third of the score."""
+    words = ("<unk>", "cat", "grass", "unknown")
+    chosen = Settings(dimension=5, token_limit=4)
+    embedding = np.random.default_rng(2).normal(size=(len(words), 300)).astype(np.float32)
+    weights = {n: w.numpy() for n, w in Encoders(embedding, 6, chosen, seed=2).state_dict().items()}
+    second = LinkModel(chosen, Vocabulary(words), weights, "some-net")
+    return replace(model, members=(Member(second, 1 / 3),))
+
+
+def test_members_share_the_score(joined, document, features):
+    alone = replace(joined, members=()).similarity_matrix(document, features)
+    second = joined.members[0].model.similarity_matrix(document, features)
+    np.testing.assert_allclose(
+        joined.similarity_matrix(document, features), 2 / 3 * alone + second / 3, atol=1e-6
+    )
+    lengths = np.linalg.norm(joined.encode_images(features), axis=1)
+    np.testing.assert_allclose(lengths, 1, atol=1e-6)
+    assert joined.encode_sentences([]).shape == (0, 13)
+
+
+def test_members_are_saved_and_loaded(joined, document, features, tmp_path):
+    joined.save_pretrained(tmp_path / "m")
+    loaded = LinkModel.from_pretrained(tmp_path / "m")
+    assert [member.share for member in loaded.members] == [1 / 3]
+    np.testing.assert_array_equal(
+        loaded.similarity_matrix(document, features), joined.similarity_matrix(document, features)
+    )
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ({"../m": 0.5}, "names '../m'"),
+        ({"member-1": 1.5}, "share of the score"),
+        ({"member-1": True}, "share of the score"),
+        ({"member-1": 0.6, "member-2": 0.5}, "nothing for the model itself"),
+        ({"member-7": 0.5}, "member-7 is not a model folder"),
+        (["member-1"], "not an object"),
+        ({f"member-{n}": 0.01 for n in range(9)}, "at most 8"),
+    ],
+)
+def test_members_that_cannot_be_are_refused(joined, tmp_path, members, expected):
+    joined.save_pretrained(tmp_path / "m")
+    config = orjson.loads((tmp_path / "m/config.json").read_bytes())
+    (tmp_path / "m/config.json").write_bytes(orjson.dumps({**config, "members": members}))
+    with pytest.raises(ModelError, match=expected):
+        LinkModel.from_pretrained(tmp_path / "m")
+
+
+def test_a_member_inside_a_member_or_of_other_features_is_refused(joined, tmp_path):
+    joined.save_pretrained(tmp_path / "m")
+    shutil.rmtree(tmp_path / "m/member-1")
+    joined.save_pretrained(tmp_path / "m/member-1")
+    with pytest.raises(ModelError, match="does not fit"):
+        LinkModel.from_pretrained(tmp_path / "m")

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from sightline.encoders import Encoders
 from sightline.files import write_atomically
-from sightline.model import read_weights, weights_bytes
+from sightline.model_files import read_tensors, weights_bytes
 from sightline.problems import SightlineError
 
 FILE = "checkpoint.safetensors"
@@ -56,7 +56,7 @@ def load_checkpoint(
 ) -> RunState:
     """Restore weights and optimiser in place and return the run's state."""
     file = folder / FILE
-    arrays, metadata = read_weights(file, file.read_bytes())
+    arrays, metadata = read_tensors(file, file.read_bytes())
     try:
         state = RunState(**orjson.loads(metadata["state"]))
     except (KeyError, TypeError, ValueError) as error:

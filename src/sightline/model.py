@@ -2,16 +2,16 @@
 
 A model folder holds `config.json` (settings, backbone, scores), `model.safetensors` (the weights
 of both encoders), `vocabulary.json` and `README.md` (the model card); where the image network
-learned along, also `backbone-<hash>.onnx`, which `model.safetensors` names.
+learned along, also `backbone-<hash>.onnx`, which `model.safetensors` names. Models that score
+along with it lie in folders of their own inside.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,27 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from sightline import class_words, efficientnet_lite, numpy_encoders
+from sightline import efficientnet_lite, numpy_encoders
 from sightline.backbones import Backbone, load_backbone
-from sightline.compact_weights import compact, expand
+from sightline.compact_weights import compact
+from sightline.confidence import Calibration, calibration_of, with_confidence
 from sightline.documents import Document
 from sightline.features import FeatureStore, features_beside
 from sightline.files import write_atomically
 from sightline.image_files import read_files
 from sightline.linking import Link, MaxLinks, Policy, link
+from sightline.model_files import (
+    FORMAT,
+    ModelError,
+    check_weights,
+    member_folders,
+    part,
+    read_config,
+    read_tuned,
+    read_weights,
+    vocabulary_hash,
+    weights_bytes,
+)
 from sightline.numpy_encoders import FloatArray, similarity_matrices
 from sightline.problems import SightlineError
 from sightline.settings import Settings
@@ -34,15 +47,18 @@ from sightline.token_ids import TokenIds
 from sightline.tuned_backbones import TunedBackbone
 from sightline.vocabulary import Vocabulary
 
-FORMAT = 1
 #: The folder of the model that comes with the package.
 BUNDLED = Path(__file__).parent / "data" / "default"
 
 Features = FeatureStore | NDArray[np.floating] | None
 
 
-class ModelError(SightlineError):
-    """A model folder that is incomplete, damaged or does not fit together."""
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A model that scores along with another, and its share of the score, above 0 and below 1."""
+
+    model: LinkModel
+    share: float
 
 
 @dataclass(frozen=True)
@@ -58,11 +74,28 @@ class LinkModel:
     notes: dict[str, Any] | None = None
     #: The image network, where it learned along with the model.
     tuned: TunedBackbone | None = None
+    #: Models of the same image features that score along; this one has the rest of the share.
+    members: tuple[Member, ...] = ()
 
     # ---- encoding
 
     def encode_sentences(self, sentences: Sequence[str]) -> FloatArray:
         """Unit vectors of sentences; equal sentences are encoded once."""
+        others = [member.model.encode_sentences(sentences) for member in self.members]
+        return self._joined(self._encode_sentences(sentences), others)
+
+    def _joined(self, own: FloatArray, others: Sequence[FloatArray]) -> FloatArray:
+        """Vectors side by side, so weighted that a cosine is the weighted mean of the members'."""
+        if not others:
+            return own
+        shares = [member.share for member in self.members]
+        weights = [math.sqrt(share) for share in (1 - sum(shares), *shares)]
+        return np.concatenate(
+            [vectors * np.float32(w) for w, vectors in zip(weights, (own, *others), strict=True)],
+            axis=1,
+        )
+
+    def _encode_sentences(self, sentences: Sequence[str]) -> FloatArray:
         distinct, places = self._token_ids.of(sentences)
         if not len(places):
             return np.empty((0, numpy_encoders.dimension(self.weights)), np.float32)
@@ -84,7 +117,9 @@ class LinkModel:
         if not np.isfinite(features).all():
             row = int(np.argmin(np.isfinite(features).all(axis=1)))
             raise SightlineError(f"The features of image {row} are not all finite numbers.")
-        return numpy_encoders.encode_images(self.weights, features.astype(np.float32, copy=False))
+        vectors = features.astype(np.float32, copy=False)
+        own = numpy_encoders.encode_images(self.weights, vectors)
+        return self._joined(own, [member.model.encode_images(vectors) for member in self.members])
 
     def similarity_matrix(self, document: Document, features: Features = None) -> FloatArray:
         """Cosine similarity of each sentence (rows) and each image (columns) of a document."""
@@ -113,7 +148,14 @@ class LinkModel:
         features: Features = None,
     ) -> list[Link]:
         """The links of a document, best first; `linking.link` describes the policies."""
-        return link(self.similarity_matrix(document, features), policy, max_links)
+        similarity_SV = self.similarity_matrix(document, features)
+        found = link(similarity_SV, policy, max_links)
+        return with_confidence(found, similarity_SV, self.calibration)
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """What gives links their confidence; None for a model that was not calibrated."""
+        return calibration_of(self.notes, "notes")
 
     def _image_features(
         self, documents: Sequence[Document], features: Features
@@ -201,6 +243,12 @@ class LinkModel:
             "settings": self.settings.to_json(),
             **(self.notes or {}),
         }
+        if self.members:
+            folders = [f"member-{number}" for number in range(1, len(self.members) + 1)]
+            for name, member in zip(folders, self.members, strict=True):
+                member.model.save_pretrained(folder / name, small=small)
+            shares = [member.share for member in self.members]
+            config["members"] = dict(zip(folders, shares, strict=True))
         text = orjson.dumps(config, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         write_atomically(folder / "config.json", text)
         self.save_weights(folder, small=small)
@@ -231,26 +279,31 @@ class LinkModel:
                 f"{name_or_folder} is not a model folder; train one with "
                 f"'sightline train CORPUS -o {name_or_folder}'."
             )
-        config = _read_config(folder)
+        config = read_config(folder)
         settings = Settings.from_json(config.pop("settings", None), str(folder / "config.json"))
-        _part(folder, "vocabulary.json")
+        part(folder, "vocabulary.json")
         vocabulary = Vocabulary.load(folder / "vocabulary.json")
         file = folder / "model.safetensors"
-        stored, metadata = read_weights(file, _part(folder, file.name))
-        try:
-            weights = expand(stored)
-        except SightlineError as error:
-            raise ModelError(f"{file}: {error}") from None
+        weights, metadata = read_weights(file, part(folder, file.name))
         if metadata.get("vocabulary_sha256") != vocabulary_hash(vocabulary):
             raise ModelError(
                 f"{folder / 'vocabulary.json'} is not the vocabulary that model.safetensors was "
                 "trained with; copy the whole folder again."
             )
-        _check_weights(folder, weights, settings, len(vocabulary), config.pop("feature_dimension"))
+        check_weights(folder, weights, settings, len(vocabulary), config.pop("feature_dimension"))
+        calibration_of(config, str(folder / "config.json"))  # refused here, not when it is used
         config.pop("format")
         backbone = config.pop("backbone")
-        tuned = _tuned(folder, backbone, metadata) if settings.finetune_images else None
-        return cls(settings, vocabulary, weights, backbone, config, tuned)
+        tuned = read_tuned(folder, backbone, metadata) if settings.finetune_images else None
+        members = tuple(
+            Member(cls.from_pretrained(inside), share)
+            for inside, share in member_folders(folder, config.pop("members", {}))
+        )
+        model = cls(settings, vocabulary, weights, backbone, config, tuned, members)
+        for member in members:
+            if member.model.members or member.model.feature_dimension != model.feature_dimension:
+                raise ModelError(f"{folder}: a member does not fit the model.")
+        return model
 
     def _card(self) -> str:
         notes = self.notes or {}
@@ -269,123 +322,6 @@ class LinkModel:
         )
 
 
-def _tuned(folder: Path, backbone: str, metadata: dict[str, str]) -> TunedBackbone:
-    """The backbone that the weights name, its hash checked."""
-    name = metadata.get("backbone_file", "")
-    # A name from a file that nobody vouches for must not lead out of the folder.
-    if not name.startswith("backbone-") or Path(name).name != name:
-        raise ModelError(f"{folder / 'model.safetensors'} does not name its fine-tuned backbone.")
-    tuned = TunedBackbone(backbone, _part(folder, name))
-    if tuned.sha256 != metadata.get("backbone_sha256"):
-        raise ModelError(
-            f"{folder / name} is not the backbone that model.safetensors was trained with; copy "
-            "the whole folder again."
-        )
-    return tuned
-
-
 @lru_cache(maxsize=8)
 def _opened(folder: Path) -> FeatureStore:
     return FeatureStore.open(folder)
-
-
-def vocabulary_hash(vocabulary: Vocabulary) -> str:
-    """A name for a vocabulary that no other one has."""
-    words = "\n".join(vocabulary.words) + ("\n\nrelated" if vocabulary.related else "")
-    return hashlib.sha256(words.encode()).hexdigest()
-
-
-def expected_shapes(settings: Settings, words: int, feature_dimension: int) -> dict[str, list[int]]:
-    """Name and shape of every weight that these settings call for."""
-    word, out = settings.word_dimension, settings.dimension
-    shapes = {"sentence.embedding": [words, word]}
-    if settings.sentence_encoder == "gru":
-        shapes |= {
-            "sentence.weight_ih": [3 * out, word],
-            "sentence.weight_hh": [3 * out, out],
-            "sentence.bias_ih": [3 * out],
-            "sentence.bias_hh": [3 * out],
-        }
-    heads = [("image.head", feature_dimension)]
-    if settings.class_words:
-        heads = [("image.head", feature_dimension + word)]
-        shapes |= class_words.shapes(feature_dimension, word)
-    if settings.sentence_encoder == "attention":
-        shapes["sentence.attention"] = [word]
-        heads.append(("sentence.head", word))
-    for head, inputs in heads:
-        sizes = [inputs, out] if settings.layers == 1 else [inputs, settings.hidden, out]
-        for layer, (before, after) in enumerate(pairwise(sizes)):
-            shapes[f"{head}.{layer}.weight"] = [after, before]
-            shapes[f"{head}.{layer}.bias"] = [after]
-    return shapes
-
-
-def _check_weights(
-    folder: Path,
-    weights: dict[str, FloatArray],
-    settings: Settings,
-    words: int,
-    feature_dimension: object,
-) -> None:
-    if not isinstance(feature_dimension, int):
-        raise ModelError(
-            f"{folder / 'config.json'}: feature_dimension is {feature_dimension!r}, expected a "
-            "whole number."
-        )
-    expected = expected_shapes(settings, words, feature_dimension)
-    found = {name: list(weight.shape) for name, weight in weights.items()}
-    for name in sorted(expected.keys() | found.keys()):
-        if expected.get(name) != found.get(name):
-            raise ModelError(
-                f"{folder / 'model.safetensors'}: {name} has shape {found.get(name)}; "
-                f"config.json and vocabulary.json call for {expected.get(name)}."
-            )
-        if not np.isfinite(weights[name]).all():
-            raise ModelError(f"{folder / 'model.safetensors'}: {name} holds NaN or infinity.")
-
-
-def weights_bytes(weights: Mapping[str, NDArray[Any]], metadata: dict[str, str]) -> bytes:
-    """Weights as safetensors, in a fixed order, so that equal weights are equal bytes."""
-    from safetensors.numpy import save
-
-    # Sorted metadata, because safetensors writes a hash map's order, which is not repeatable.
-    ordered = {name: np.ascontiguousarray(weights[name]) for name in sorted(weights)}
-    text = orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS).decode()
-    data: bytes = save(ordered, {"sightline": text})
-    return data
-
-
-def read_weights(file: Path, data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Weights and metadata from safetensors; a damaged file is refused with a sentence."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    try:
-        weights = dict(load(data))
-        header = orjson.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        metadata = orjson.loads(header.get("__metadata__", {}).get("sightline", "{}"))
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{file} is damaged or cut short ({error}).") from None
-    return weights, metadata
-
-
-def _read_config(folder: Path) -> dict[str, Any]:
-    file = folder / "config.json"
-    try:
-        config = orjson.loads(_part(folder, "config.json"))
-    except orjson.JSONDecodeError as error:
-        raise ModelError(f"{file} is not JSON ({error}).") from None
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise ModelError(f"{file} is not the configuration of a Sightline model (format {FORMAT}).")
-    for key in ("settings", "feature_dimension", "backbone"):
-        if key not in config:
-            raise ModelError(f"{file} does not say {key!r}.")
-    return config
-
-
-def _part(folder: Path, name: str) -> bytes:
-    try:
-        return (folder / name).read_bytes()
-    except FileNotFoundError:
-        raise ModelError(f"{folder} is not a complete model folder: {name} is missing.") from None
