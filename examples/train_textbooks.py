@@ -1,9 +1,9 @@
 """The whole path on real textbooks: build a corpus, train, evaluate, link.
 
-    make demo
+    make demo-train
 
 Everything comes with the repository: the captions of OpenStax textbooks (CC BY 4.0), section by
-section, the features of their figures, and word vectors. The results go to `demo-output/`.
+section, the features of their figures, and word vectors. The results go to `demo-train-output/`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sightline.corpus import read
 from sightline.readers.native import write_jsonl
 
 SOURCE = Path(__file__).parent / "textbooks"
-OUTPUT = Path("demo-output")
+OUTPUT = Path("demo-train-output")
 
 
 def main() -> None:
@@ -61,7 +61,7 @@ def relative(path: Path) -> Path:
 
 
 def sightline(*arguments: object) -> None:
-    """Run the command line as a user would; a failure ends the demo."""
+    """Run the command line as a user would; a failure ends the run."""
     command = [str(argument) for argument in arguments]
     print("   $ sightline", *command, flush=True)
     subprocess.run([sys.executable, "-m", "sightline", *command], check=True)
