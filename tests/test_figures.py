@@ -1,6 +1,7 @@
 """Figures: real files, text that fits, pictures that do no harm, the documents they choose."""
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -40,7 +41,7 @@ def check(files, texts=()):
     text = svg.read_text()
     tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(text).iter()}
     assert not tags & {"script", "foreignObject", "a"}
-    assert not re.search(r'href="(?!#|data:image/png)', text)
+    assert not re.search(r'href="(?!#|data:image/jpeg)', text)
     return text
 
 
@@ -119,9 +120,24 @@ def test_predictions_are_drawn_with_and_without_pictures_and_text(prediction, tm
     thumbnails = dict.fromkeys(prediction.document.images[:3], pixels)
     for name, draw in (("links", draw_links), ("sentences", draw_sentences)):
         with_all = check(draw(prediction, thumbnails, tmp_path / name))
-        assert "number" in with_all and "data:image/png" in with_all
+        assert "number" in with_all and "data:image/jpeg" in with_all
         bare = check(draw(prediction, {}, tmp_path / f"{name}-bare", text=False))
         assert "number" not in bare and "data:image" not in bare
+
+
+def test_words_that_look_like_a_picture_stay_words(tmp_path):
+    words = "data:image/png;base64,iVBORw0KGgo="
+    prediction = Prediction(Document("d", (words,), ("v",)), np.array([[0.4]]))
+    assert "base64" in draw_sentences(prediction, {}, tmp_path / "words")[1].read_text()
+
+
+def test_pictures_and_sentences_say_whose_they_are(prediction, tmp_path):
+    extra = {"title": "How $to", "license": "CC BY 4.0", "source": 3, "author": " "}
+    credited = replace(prediction, document=replace(prediction.document, extra=extra))
+    for name, draw in (("links", draw_links), ("sentences", draw_sentences)):
+        assert "How $to, CC BY 4.0" in check(draw(credited, {}, tmp_path / name))
+        assert "CC BY" not in check(draw(credited, {}, tmp_path / f"{name}-bare", text=False))
+        assert "CC BY" not in check(draw(prediction, {}, tmp_path / f"{name}-unknown"))
 
 
 def test_a_document_with_one_link_or_none_can_be_drawn(tmp_path):

@@ -19,7 +19,8 @@ from sightline.corpus import read
 from sightline.documents import Document
 from sightline.evaluation import score_corpus
 from sightline.features import FeatureStore, write_feature_store
-from sightline.model import LinkModel, expected_shapes
+from sightline.model import LinkModel
+from sightline.model_files import expected_shapes
 from sightline.readers.native import write_jsonl
 from sightline.report.page import Page, render
 from sightline.report.report import write_report
@@ -52,8 +53,11 @@ def corpus(tmp_path_factory):
         sentences = [f"{HOSTILE} {' '.join(rng.choice(WORDS, 3))} {n}" for n in range(5)]
         links = tuple((place, place) for place in range(2))
         documents.append(
-            Document(f"{HOSTILE}{number}", tuple(sentences), tuple(images), links, "test")
-        )
+            Document(
+                f"{HOSTILE}{number}", tuple(sentences), tuple(images), links, "test",
+                {"license": f"{HOSTILE}CC BY 4.0", "source": "https://example.org"},
+            )
+        )  # fmt: skip
     for name in names[:20]:
         Image.new("RGB", (90, 60), tuple(rng.integers(0, 255, 3).tolist())).save(folder / name)
     write_jsonl(documents, folder / "documents.jsonl")
@@ -204,6 +208,7 @@ def test_the_documents_have_their_matrix_links_and_pictures(reproduction, corpus
         similarity_SV = model.similarity_matrix(document)
         np.testing.assert_allclose(np.array(one["matrix"]) / 100, similarity_SV, atol=0.0051)
         assert one["true"] == [list(link) for link in document.links]
+        assert one["credit"] == f"https://example.org, {HOSTILE}CC BY 4.0"
         found = model.link(document)
         assert [link[:2] for link in one["predicted"]] == [[x.sentence, x.image] for x in found]
     assert {one["group"] for one in data["documents"]} == {"hardest", "average", "easiest"}

@@ -2,6 +2,7 @@
 
 import fcntl
 import io
+import re
 import shutil
 import signal
 import subprocess
@@ -217,6 +218,24 @@ def test_finished_rows_are_not_made_again(whole, corpus_folder):
 def test_another_reproduction_is_refused(whole, corpus_folder, options, sentence):
     _, words = sightline(*command(corpus_folder, whole[0], *options), expect=1)
     assert "holds a reproduction made otherwise" in words and sentence in words
+
+
+def test_rows_with_other_settings_can_be_added_and_are_told_apart(whole, corpus_folder, tmp_path):
+    output = tmp_path / "out"
+    shutil.copytree(whole[0], output)
+    other = ["--dimension", "4", "--epochs", "1", "--mixed"]
+    out, _ = sightline(*command(corpus_folder, output, *other, rows="AP half"))
+    assert re.search(r"\| AP \| 8 \| 0\.0001 \| \d of 6 \|", out)
+    assert "| AP half | 4 | 0.0001 | 1 of 1 |" in out
+    record = orjson.loads((output / "reproduction.json").read_bytes())
+    assert record["settings"]["dimension"] == 8 and "--mixed" in record["further_commands"][0]
+    page = (output / "report.html").read_text()
+    assert "The commands:" in page
+    shared = page[page.index("Settings that all rows share") :]
+    assert '<th scope="row">seed' in shared and '<th scope="row">dimension' not in shared
+    # What decides which documents are used may never differ.
+    _, words = sightline(*command(corpus_folder, output, "--seed", 2, "--mixed"), expect=1)
+    assert "seed was 1 and is now 2" in words
 
 
 def test_a_finished_row_made_otherwise_is_refused(whole, corpus_folder, tmp_path):

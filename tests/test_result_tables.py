@@ -119,7 +119,8 @@ def make_run(output, row, aucs, **record):
     test = {"documents": len(documents), "skipped": 1, **means}
     if row.trained:
         test["loss"] = 0.25
-        record = {"settings": {"epochs": 5}, "best_epoch": 4, "validation": {"loss": 0.2},
+        settings = {"epochs": 5, "dimension": 8, "learning_rate": 0.0001}
+        record = {"settings": settings, "best_epoch": 4, "validation": {"loss": 0.2},
                   "seconds": 61.0, **record}  # fmt: skip
     head = {"row": row.name, "negative_documents": row.negative_documents}
     (folder / "scores.json").write_bytes(orjson.dumps({**head, "test": test, **record}))
@@ -156,7 +157,7 @@ def test_markdown_holds_every_row(output):
     assert re.match(r"\| AP mean \| 91\.0 \[90\.0, 92\.0\] \| - \| - \|", line)
     (line, _) = [line for line in lines if line.startswith("| AP |") and "[" in line]
     assert "| **99.0 [98.0, 100.0]** | **98.7** | +0.3 |" in line
-    assert "| AP | 4 of 5 | 0.2000 | 0.2500 | 1 min 1 s |" in lines
+    assert "| AP | 8 | 0.0001 | 4 of 5 | 0.2000 | 0.2500 | 1 min 1 s |" in lines
     assert lines[-1] == "- a note"
     columns = {line.count("|") for line in lines if line.startswith("|") and "[" in line}
     assert columns == {11}

@@ -61,6 +61,9 @@ def reproduce(
     threads: Annotated[
         int | None, typer.Option(min=1, help="Of each job; by default they share the cores.")
     ] = None,
+    mixed: Annotated[
+        bool, typer.Option("--mixed", help="Add rows of another dimension, epochs or rate.")
+    ] = False,
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -108,7 +111,7 @@ def reproduce(
     problems = Problems(strict=strict, report=report)
     opened = read(corpus, problems=problems)
     command = shlex.join(["sightline", *sys.argv[1:]])
-    documents_used, states = run_reproduction(setup, opened, chosen_rows, jobs, command)
+    documents_used, states = run_reproduction(setup, opened, chosen_rows, jobs, command, mixed)
     say_problems(problems)
     notes = [*documents_used.notes, *(str(s) for s in states if s.status in ("failed", "absent"))]
     tables = tables_of(output, column if column in DATASETS else None, notes, seed)

@@ -72,6 +72,7 @@
     if (one.auc !== null) facts.unshift(`AUC ${one.auc.toFixed(1)}`);
     facts.push(one.true === null ? "true links not known" : `${one.true.length} true links`);
     parts.push(element("p", facts.join(", ")));
+    if (one.credit) parts.push(element("p", one.credit, { class: "soft" }));
     parts.push(element("h4", "Predicted links, most confident first"), links(one));
     parts.push(element("h4", "Similarity matrix"), matrix(one));
     const hidden = [];

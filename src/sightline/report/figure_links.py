@@ -43,7 +43,8 @@ _LINE, _LINES, _NUMBER = 0.135, 6, 0.27
 _COLUMN, _MARGIN = 2.05, 0.15
 _TITLE, _IMAGE, _GAP, _KEY = 0.45, 1.3, 1.45, 0.35
 _WIDEST_EDGE = 7.0  # points
-_ROW, _PAGE = 1.2, 8.0
+# A row of predicted sentences; the sheet's width with them and without.
+_ROW, _PAGE, _BARE_PAGE = 1.2, 8.0, 5.0
 _BOLD = 1.15  # how much wider bold letters are
 _ON_WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
 
@@ -88,7 +89,7 @@ def draw_links(
         height = _TITLE + _IMAGE + _GAP + below + _KEY
         figure = Figure((width, height))
         axes = _sheet(figure, width, height)
-        _draw_title(axes, prediction, width, height)
+        _draw_title(axes, prediction, width, height, bool(text or thumbnails))
         left = (width - len(links) * _COLUMN) / 2
         centres = [left + (place + 0.5) * _COLUMN for place in range(len(links))]
         top, bottom = height - _TITLE - _IMAGE, _KEY + below
@@ -112,10 +113,11 @@ def draw_sentences(
     with style():
         from matplotlib.figure import Figure
 
+        width = _PAGE if text else _BARE_PAGE
         height = _TITLE + max(len(links), 1) * _ROW + 0.1
-        figure = Figure((_PAGE, height))
-        axes = _sheet(figure, _PAGE, height)
-        _draw_title(axes, prediction, _PAGE, height)
+        figure = Figure((width, height))
+        axes = _sheet(figure, width, height)
+        _draw_title(axes, prediction, width, height, bool(text or thumbnails))
         for place, found in enumerate(links):
             top = height - _TITLE - place * _ROW
             image = document.images[found.image]
@@ -129,7 +131,7 @@ def draw_sentences(
                           color=GREEN)  # fmt: skip
             if text:
                 sentence = document.sentences[found.sentence]
-                lines = fitted_lines(sentence, _PAGE - 1.8 - _MARGIN, 5, 9)
+                lines = fitted_lines(sentence, width - 1.8 - _MARGIN, 5, 9)
                 axes.text(1.8, top - 0.28, "\n".join(lines), fontsize=9, va="top",
                           linespacing=1.25)  # fmt: skip
         return save_figure(figure, stem)
@@ -173,15 +175,30 @@ def varied(measures: DocumentMeasures) -> str | None:
     return measures.ids[best]
 
 
-def _draw_title(axes: Axes, prediction: Prediction, width: float, height: float) -> None:
-    """The document's id, as much of it as there is room for, its AUC and its size."""
+def credit(document: Document) -> str:
+    """Whose work a document is and under which licence, as far as its record says so."""
+    parts = [document.extra.get(name) for name in ("title", "author", "source", "license")]
+    return ", ".join(part for part in parts if isinstance(part, str) and part.strip())
+
+
+def _draw_title(
+    axes: Axes, prediction: Prediction, width: float, height: float, credited: bool
+) -> None:
+    """The document's id, as much of it as there is room for, its AUC and its size.
+
+    Below, if `credited`, whose work it is: pictures and sentences may ask for that to be said.
+    """
     document = prediction.document
     facts = [f"{len(document.sentences)} sentences, {len(document.images)} images"]
     if prediction.auc is not None:
         facts.insert(0, f"AUC {prediction.auc:.1f}")
     titles = ("  ·  ".join([shortened(document.id, length), *facts]) for length in range(60, 3, -2))
     fits = (title for title in titles if text_width(title, _BOLD * 10) <= width - 2 * _MARGIN)
-    axes.text(_MARGIN, height - 0.28, next(fits, facts[-1]), fontsize=10, weight="bold")
+    whose = fitted_lines(credit(document), width - 2 * _MARGIN, 1, 7) if credited else []
+    above = 0.2 if whose else 0.28
+    axes.text(_MARGIN, height - above, next(fits, facts[-1]), fontsize=10, weight="bold")
+    if whose:
+        axes.text(_MARGIN, height - 0.36, whose[0], fontsize=7, color=MIDDLE)
 
 
 def _sheet(figure: object, width: float, height: float) -> Axes:

@@ -6,6 +6,7 @@ of the Okabe-Ito palette, which colour-blind people tell apart; nothing is said 
 
 from __future__ import annotations
 
+import base64
 import io
 import math
 import re
@@ -33,6 +34,7 @@ _FONTS = (
     "SimHei", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari",
 )  # fmt: skip
 _PNG_DPI = 200
+_EMBEDDED = re.compile(rb"data:image/png;base64,([A-Za-z0-9+/=\s]+)")
 _COLUMNS = 3
 _STEPS = [1, 2, 2.5, 5, 10]
 # Characters that no font draws: controls, and what has no width but turns the direction of text.
@@ -184,8 +186,26 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
         buffer = io.BytesIO()
         figure.savefig(buffer, format=suffix[1:], dpi=_PNG_DPI, metadata=metadata)
         files.append(stem.with_name(stem.name + suffix))
-        write_atomically(files[-1], buffer.getvalue())
+        data = buffer.getvalue()
+        write_atomically(files[-1], _with_jpegs(data) if suffix == ".svg" else data)
     return files
+
+
+def _with_jpegs(svg: bytes) -> bytes:
+    """The pictures inside as JPEG: photographs take a fraction of matplotlib's PNGs."""
+    from PIL import Image
+
+    def jpeg(found: re.Match[bytes]) -> bytes:
+        try:
+            picture = Image.open(io.BytesIO(base64.b64decode(found[1]))).convert("RGBA")
+        except (OSError, ValueError):  # words of a document that only look like a picture
+            return found[0]
+        on_white = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
+        buffer = io.BytesIO()
+        on_white.convert("RGB").save(buffer, "JPEG", quality=75)
+        return b"data:image/jpeg;base64," + base64.b64encode(buffer.getvalue())
+
+    return _EMBEDDED.sub(jpeg, svg)
 
 
 @cache

@@ -40,7 +40,7 @@ class Page:
     title: str
     #: Sentences below the title.
     summary: list[str]
-    command: str | None
+    commands: list[str]
     #: `tables.json` of the reproduction, or nothing.
     results: Mapping[str, Any]
     figures: list[PageFigure]
@@ -169,11 +169,13 @@ def _training_table(rows: Sequence[Mapping[str, Any]], b: str) -> str:
         if row["epochs"] is None:
             continue
         losses = (row["validation_loss"], row["test_loss"])
-        cells = [f"{row['best_epoch']} of {row['epochs']}"]
+        cells = [str(row["dimension"]), str(row["learning_rate"])]
+        cells.append(f"{row['best_epoch']} of {row['epochs']}")
         cells += ["-" if loss is None else f"{loss:.4f}" for loss in losses]
         cells.append(duration(row["seconds"]))
         lines.append(_line(str(row["row"]), [f"<td>{cell}</td>" for cell in cells]))
-    heads = ["row", "best epoch", "validation loss", "test loss", "training time"]
+    heads = ["row", "d", "learning rate", "best epoch", "validation loss", "test loss",
+             "training time"]  # fmt: skip
     return _table(f"{b}How the models were trained", heads, lines) if lines else ""
 
 
@@ -241,8 +243,10 @@ _EMPTY_BROWSER = (
 
 def _repeat(page: Page) -> str:
     parts = []
-    if page.command:
-        parts.append(f"<p>The command:</p><pre><code>{escape(page.command)}</code></pre>")
+    if page.commands:
+        words = "The command:" if len(page.commands) == 1 else "The commands:"
+        commands = escape("\n".join(page.commands))
+        parts.append(f"<p>{words}</p><pre><code>{commands}</code></pre>")
     for heading, facts in page.facts.items():
         lines = [_line(name, [f"<td>{escape(value)}</td>"]) for name, value in facts.items()]
         parts.append(_table(heading, ["", ""], lines))

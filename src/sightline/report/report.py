@@ -153,7 +153,7 @@ def _page(
     chosen = choose_for_page(main.auc if main else {}, material.documents, most)
     chosen_documents = [one.document for one in chosen]
     records = [
-        page_record(one, similarity_SV, text)
+        page_record(one, similarity_SV, text, credited=images or text)
         for one, similarity_SV in zip(
             chosen if material.model else [], material.matrices(chosen_documents), strict=True
         )
@@ -166,7 +166,11 @@ def _page(
     return Page(
         title=f"Reproduction of Hessel, Lee and Mimno (2019) on {material.corpus.path.name}",
         summary=_summary(runs, main, material, images, text),
-        command=setup.get("command"),
+        commands=[
+            command
+            for command in (setup.get("command"), *setup.get("further_commands", []))
+            if command
+        ],
         results=orjson.loads(tables.read_bytes()) if tables.is_file() else {},
         figures=drawn.figures,
         analysis=analysis_tables(analysis),
@@ -216,6 +220,12 @@ def _facts(
     settings = dict(setup.get("settings") or {})
     if not settings and main is not None and main.settings is not None:
         settings = main.settings.to_json()
+    trained = [run.settings.to_json() for run in runs if run.settings is not None]
+    settings = {
+        name: value
+        for name, value in settings.items()
+        if all(of_run.get(name, value) == value for of_run in trained)
+    }
     data = {
         name: _words(setup[name])
         for name in ("corpus", "documents", "features", "word_vectors", "fingerprint", "threads")

@@ -20,6 +20,7 @@ from sightline.documents import Document
 from sightline.features import FeatureStore
 from sightline.image_colours import Pixels
 from sightline.linking import Link, link
+from sightline.report.figure_links import credit
 
 #: Of one document; those with a true or predicted link come first, then the most similar.
 SENTENCES_SHOWN, IMAGES_SHOWN = 60, 24
@@ -59,8 +60,13 @@ def choose_for_page(
     return [Chosen(documents[id], auc[id], groups[id]) for id in known if id in groups]
 
 
-def page_record(chosen: Chosen, similarity_SV: NDArray[np.floating], text: bool) -> dict[str, Any]:
-    """One document for the page's script; places are those of the whole document, from 0."""
+def page_record(
+    chosen: Chosen, similarity_SV: NDArray[np.floating], text: bool, credited: bool = True
+) -> dict[str, Any]:
+    """One document for the page's script; places are those of the whole document, from 0.
+
+    `credited` says whose work the document is, which its pictures and sentences may ask for.
+    """
     document = chosen.document
     predicted = link(similarity_SV)
     sentences = _shown(similarity_SV, document, predicted, 0, SENTENCES_SHOWN)
@@ -70,6 +76,7 @@ def page_record(chosen: Chosen, similarity_SV: NDArray[np.floating], text: bool)
         "id": document.id,
         "auc": None if chosen.auc is None else round(chosen.auc, 1),
         "group": chosen.group,
+        "credit": _cut(credit(document)) if credited else "",
         "size": [len(document.sentences), len(document.images)],
         "sentences": [[s, _cut(document.sentences[s]) if text else ""] for s in sentences],
         "images": [[v, FeatureStore.image_id(document.images[v])] for v in images],

@@ -108,14 +108,15 @@ def reproduce(
     rows: Sequence[Row],
     jobs: int = 1,
     command: str = "",
+    mixed: bool = False,
 ) -> tuple[ChosenDocuments, list[RowState]]:
     """Make the rows that are not made yet, `jobs` at a time.
 
     Returns the documents used and how each row ended. `command` is what `reproduction.json` names
-    as the way to repeat it all.
+    as the way to repeat it all; `mixed` as in `setup.start`.
     """
     chosen = choose_documents(corpus, setup.documents, setup.settings.seed)
-    setup = start(setup, chosen, open_features(corpus, setup.features), jobs, command)
+    setup = start(setup, chosen, open_features(corpus, setup.features), jobs, command, mixed)
     runs = [_run(setup, row, chosen) for row in rows]
     with Overview([run.state for run in runs], jobs) as overview:
         try:

@@ -63,6 +63,10 @@ class TableRow:
         settings = self.result.record.get("settings")
         return None if settings is None else int(settings["epochs"])
 
+    def setting(self, name: str) -> Any:
+        """One of the settings that the row was trained with; None if it was not."""
+        return (self.result.record.get("settings") or {}).get(name)
+
     def loss(self, split: str) -> float | None:
         """The loss on `validation` or `test`; None if the row was not trained."""
         value = self.result.record.get(split, {}).get("loss")

@@ -1,7 +1,8 @@
 """What all rows of a reproduction share, and the record of it in the output folder.
 
 `reproduction.json` is written once, at the start. A later command with the same output folder
-continues the same reproduction, and is refused if it would mix rows made in different ways.
+continues the same reproduction, and is refused if it would mix rows made in different ways. Only
+if it says so may its rows differ in what `MAY_DIFFER` names; the record then gains its command.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ FILE = "reproduction.json"
 RUNS = "runs"
 #: The settings that a row brings itself.
 _OF_ROWS = ("similarity", "negatives", "max_links", "negative_documents")
+#: The settings in which the rows of one folder may differ if they are asked to.
+MAY_DIFFER = ("dimension", "epochs", "learning_rate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +86,18 @@ class RunRequest:
 
 
 def start(
-    setup: Setup, chosen: ChosenDocuments, store: FeatureStore, jobs: int, command: str
+    setup: Setup,
+    chosen: ChosenDocuments,
+    store: FeatureStore,
+    jobs: int,
+    command: str,
+    mixed: bool = False,
 ) -> Setup:
     """Write `reproduction.json`, or check that it says what this command asks for.
 
-    Returns the setup with its number of threads: as asked for, or as the reproduction began with,
-    or such that `jobs` runs share the cores.
+    `mixed` lets the settings of `MAY_DIFFER` be others than those of the rows before. Returns the
+    setup with its number of threads: as asked for, or as the reproduction began with, or such
+    that `jobs` runs share the cores.
     """
     record: dict[str, Any] = {
         "command": command,
@@ -107,7 +116,10 @@ def start(
         before = read_setup(setup.output)
         if setup.threads is None:
             record["threads"] = before.get("threads")
-        _check_same(file, before, record)
+        differing = _check_same(file, before, record, mixed)
+        if differing and command not in before.get("further_commands", []):
+            before["further_commands"] = [*before.get("further_commands", []), command]
+            write_atomically(file, orjson.dumps(before, option=orjson.OPT_INDENT_2))
     else:
         setup.output.mkdir(parents=True, exist_ok=True)
         write_atomically(file, orjson.dumps(record, option=orjson.OPT_INDENT_2))
@@ -128,12 +140,15 @@ def read_setup(output: Path) -> dict[str, Any]:
     return record
 
 
-def _check_same(file: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuse to mix rows that were made in different ways."""
+def _check_same(file: Path, before: dict[str, Any], now: dict[str, Any], mixed: bool) -> bool:
+    """Refuse to mix rows that were made in different ways; says whether settings differ."""
+    changed = [
+        name for name, value in now["settings"].items() if before["settings"].get(name) != value
+    ]
+    refused = [name for name in changed if not (mixed and name in MAY_DIFFER)]
     differences = [
-        f"{name} was {before['settings'].get(name)!r} and is now {value!r}"
-        for name, value in now["settings"].items()
-        if before["settings"].get(name) != value
+        f"{name} was {before['settings'].get(name)!r} and is now {now['settings'][name]!r}"
+        for name in refused
     ]
     differences += [
         f"the {name.replace('_', ' ')} were {before.get(name)} and are now {now[name]}"
@@ -143,10 +158,14 @@ def _check_same(file: Path, before: dict[str, Any], now: dict[str, Any]) -> None
     if not differences and before.get("fingerprint") != now["fingerprint"]:
         differences = ["the documents of the corpus have changed"]
     if differences:
+        way_out = "Repeat the command that began it, or name another --output."
+        if len(differences) == len(refused) and set(refused) <= set(MAY_DIFFER):
+            way_out = f"{way_out[:-1]}; --mixed lets the rows of one folder differ in that."
         raise SightlineError(
-            f"{file.parent} holds a reproduction made otherwise: {'; '.join(differences)}. Repeat "
-            "the command that began it, or name another --output."
+            f"{file.parent} holds a reproduction made otherwise: {'; '.join(differences)}. "
+            f"{way_out}"
         )
+    return bool(changed)
 
 
 def _versions() -> dict[str, str]:

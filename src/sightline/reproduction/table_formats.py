@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _HEADINGS = {"auc": "AUC", "p@1": "p@1", "p@5": "p@5"}
+#: Settings in which rows can differ beside their epochs, and their headings.
+_SHOWN_SETTINGS = {"dimension": "d", "learning_rate": "learning rate"}
 _NOTHING = "-"
 # Below this width a terminal shows the tables without their intervals.
 _WIDE_TERMINAL = 116
@@ -130,6 +132,8 @@ def records(tables: Sequence[ResultTable]) -> list[dict[str, Any]]:
             record["test_loss"] = row.loss("test")
             record["best_epoch"] = row.result.record.get("best_epoch")
             record["epochs"] = row.epochs
+            for name in _SHOWN_SETTINGS:
+                record[name] = row.setting(name)
             record["seconds"] = row.result.record.get("seconds")
             found.append(record)
     return found
@@ -189,7 +193,8 @@ def _score_texts(cell: Cell | None, intervals: bool, compared: bool) -> list[_Te
 
 
 def _training_grid(table: ResultTable) -> _Grid:
-    header = ["row", "best epoch", "validation loss", "test loss", "training time"]
+    header = ["row", *_SHOWN_SETTINGS.values(), "best epoch", "validation loss", "test loss",
+              "training time"]  # fmt: skip
     rows = [_training_texts(row) for row in table.rows if row.epochs is not None]
     return _Grid(_title(table, "how the models were trained", paper=False), header, rows)
 
@@ -199,6 +204,7 @@ def _training_texts(row: TableRow) -> list[_Text]:
     losses = [row.loss("validation"), row.loss("test")]
     return [
         _Text(row.name),
+        *(_Text(str(row.setting(name))) for name in _SHOWN_SETTINGS),
         _Text(f"{record['best_epoch']} of {row.epochs}"),
         *(_Text(_NOTHING if loss is None else f"{loss:.4f}") for loss in losses),
         _Text(duration(record["seconds"])),
