@@ -22,11 +22,12 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 # A worker in which some contents do what a broken decoder might.
 MISCHIEF = decode_pool._PROGRAM.replace(
-    "_serve(",
+    "serve(",
     """import os, signal, time
-from sightline import decode_pool
-proper = decode_pool.decode
+from sightline import decode_worker
+proper = decode_worker.decode
 def mischievous(source, *arguments):
+    if not isinstance(source, bytes) and not source.suffix: source = source.name.encode()
     if source == b"segfault": os.kill(os.getpid(), signal.SIGSEGV)
     if source == b"killed": os.kill(os.getpid(), signal.SIGKILL)
     if source == b"exit": os._exit(7)
@@ -36,11 +37,11 @@ def mischievous(source, *arguments):
     if source == b"print": print("noise", flush=True); os.write(1, b"noise")
     if source == b"nonsense":
         class Nonsense: pack = staticmethod(lambda *_: b"\\xff" * 13)
-        decode_pool._ANSWER = Nonsense
+        decode_worker.ANSWER = Nonsense
     if source == b"error": raise ValueError
     return proper(source, *arguments)
-decode_pool.decode = mischievous
-_serve(""",
+decode_worker.decode = mischievous
+serve(""",
 )
 
 
@@ -145,6 +146,50 @@ def test_a_worker_that_fails_costs_one_image(monkeypatch, content, status, reaso
         results = list(pool.decode_many(sources))
     assert numbers(results) == [0, 1, 2, status, 4, 5, 6, 7]
     assert reason in results[3].reason
+
+
+@pytest.mark.parametrize("name", ["segfault", "exit", "killed", "sleep", "nonsense"])
+def test_files_decoded_together_do_not_share_their_fate(monkeypatch, tmp_path, name):
+    monkeypatch.setattr(decode_pool, "_PROGRAM", MISCHIEF)
+    paths = [tmp_path / f"{number}.png" for number in range(9)]
+    for number, path in enumerate(paths):
+        path.write_bytes(picture(number))
+    paths[5] = tmp_path / name
+    with DecodePool(1, Limits(seconds=0.2), together=4) as pool:
+        results = list(pool.decode_many(paths))
+    bad = results[5].status
+    assert bad in (Status.undecodable, Status.too_large, Status.timeout)
+    assert numbers(results) == [0, 1, 2, 3, 4, bad, 6, 7, 8]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_pixels_come_back_whole_whatever_way_they_take(monkeypatch, tmp_path, shared):
+    """Some images do not fit into the shared memory at all, some not beside the others."""
+    if not shared:
+        monkeypatch.setattr(decode_pool, "shared_memory", lambda: -1)
+    paths = []
+    rng = np.random.default_rng(0)
+    for number, side in enumerate([40, 1000, 30, 1300, 20, 1000, 10, 600]):
+        pixels = rng.integers(0, 256, (side, side + number, 3), dtype=np.uint8)
+        paths.append(tmp_path / f"{number}.bmp")
+        Image.fromarray(pixels).save(paths[-1])
+    paths.insert(3, tmp_path / "missing.bmp")
+    with DecodePool(1, together=4) as pool:
+        found = list(pool.decode_many(paths))
+    assert len(found) == 9
+    for path, result in zip(paths, found, strict=True):
+        expected = decode(path)
+        assert result.status is expected.status
+        np.testing.assert_array_equal(result.pixels, expected.pixels)
+
+
+@linux
+def test_a_worker_cannot_take_the_shared_memory_away():
+    descriptor = decode_pool.shared_memory()
+    assert len(decode_pool.map_shared(descriptor)) > 0
+    with pytest.raises(PermissionError):
+        os.ftruncate(descriptor, 0)
+    os.close(descriptor)
 
 
 def test_a_slow_image_is_stopped(slow):

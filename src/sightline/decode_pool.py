@@ -1,9 +1,9 @@
 """Worker processes that decode images which may crash, hang or swell a decoder.
 
-Each worker is a plain interpreter that has imported Pillow and numpy and nothing else of size. It
+Each worker (`decode_worker`) is a plain interpreter with Pillow, numpy and nothing else of size. It
 decodes one image at a time under limits of memory and time that the kernel enforces, and answers
-with raw pixels over a pipe; nothing that comes back is ever unpickled. A worker that dies costs
-its image and is replaced.
+with raw pixels, in memory that it shares with this process where the system can (Linux) or over a
+pipe; nothing that comes back is ever unpickled. A worker that dies costs its image and is replaced.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import io
 import json
 import os
 import signal
-import struct
 import subprocess
 import sys
 import threading
@@ -21,27 +20,31 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Self, cast, get_args
+from typing import Self, cast
 
 import numpy as np
-from PIL import AvifImagePlugin
 
+from sightline.decode_worker import (
+    ANSWER,
+    INTERPOLATIONS,
+    READY,
+    REASON_BYTES,
+    REQUEST,
+    STATUSES,
+    WALL_SECONDS_PER_CPU_SECOND,
+    Bytes,
+    map_shared,
+    rest,
+    shared_memory,
+)
 from sightline.images import DEFAULT_LIMITS, Decoded, Interpolation, Limits, Status, decode
 from sightline.problems import SightlineError
 
-# A request: path (0) or content (1), shorter side or 0, interpolation, bytes that follow. An
-# answer: the index of the status, bytes of the reason that follows, height and width of the pixels
-# that follow it.
-_REQUEST = struct.Struct("<BIBQ")
-_ANSWER = struct.Struct("<BIII")
-_STATUSES = list(Status)
-_INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
 _Target = tuple[int, Interpolation]
-_REASON_BYTES = 1_000
-_READY = b"R"
 
 # What a worker runs. Not multiprocessing: that would run the caller's main module once more in
 # each worker, with all that it imports. Ctrl-C goes to the workers too, which leave it to the pool.
@@ -49,12 +52,10 @@ _PROGRAM = """
 import json, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 sys.path[:] = json.loads(sys.argv[1])
-from sightline.decode_pool import _serve
-_serve(json.loads(sys.argv[2]))
+from sightline.decode_worker import serve
+serve(json.loads(sys.argv[2]), int(sys.argv[3]))
 """
 
-# Waiting for a slow disk is not the decoder's fault, but must end as well.
-_WALL_SECONDS_PER_CPU_SECOND = 10
 # The signals by which a worker ends when its time is up.
 _TIME_IS_UP = {-signal.SIGPROF, -signal.SIGALRM} if sys.platform != "win32" else set()
 # A worker may be killed by someone else, such as the administrator, even before it is ready.
@@ -66,15 +67,22 @@ class DecodePool:
 
     At most `ahead` images per worker are being decoded or wait to be taken, which bounds the
     memory and keeps the workers busy while the caller computes: `ahead * workers` should be
-    no less than the caller's batch. Memory and time are limited where the system can (not Windows).
+    no less than the caller's batch. A worker is given `together` files at a time; waking it once
+    for several takes less CPU time, but they come late where there are few.
+    Memory and time are limited where the system can (not Windows).
     """
 
     def __init__(
-        self, workers: int | None = None, limits: Limits = DEFAULT_LIMITS, ahead: int = 4
+        self,
+        workers: int | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        ahead: int = 4,
+        together: int = 1,
     ) -> None:
         self.workers = workers or _cpus()
         self.limits = limits
         self.ahead = ahead
+        self.together = together
         self._lock = threading.Lock()
         self._alive: set[_Worker] = set()
         # Each place holds an idle worker, or None where one has to be started.
@@ -115,25 +123,44 @@ class DecodePool:
         interpolation: Interpolation = "bicubic",
     ) -> Iterator[Decoded]:
         """Decode the images one by one as `images.decode` would, in their order."""
-        waiting: deque[Future[Decoded]] = deque()
+        waiting: deque[Future[list[Decoded]]] = deque()
+        most = self.ahead * self.workers // self.together
+        remaining = iter(sources)
         try:
-            for source in sources:
-                waiting.append(self._submit(source, (shorter_side or 0, interpolation)))
-                if len(waiting) >= self.ahead * self.workers:
-                    yield waiting.popleft().result()
+            while group := list(islice(remaining, self.together)):
+                waiting.append(self._submit(group, (shorter_side or 0, interpolation)))
+                if len(waiting) >= most:
+                    yield from waiting.popleft().result()
             while waiting:
-                yield waiting.popleft().result()
+                yield from waiting.popleft().result()
         finally:
             for future in waiting:
                 future.cancel()
 
-    def _submit(self, source: Path | bytes, target: _Target) -> Future[Decoded]:
+    def _submit(self, group: list[Path | bytes], target: _Target) -> Future[list[Decoded]]:
         if self._threads is None:
             raise RuntimeError("a DecodePool decodes only inside its `with` block")
-        return self._threads.submit(self._decode, source, target)
+        return self._threads.submit(self._decode_group, group, target)
+
+    def _decode_group(self, group: list[Path | bytes], target: _Target) -> list[Decoded]:
+        """Have images decoded; runs in a thread, which does nothing but wait."""
+        # Contents go one by one: several might not fit into the memory of a worker.
+        if len(group) > 1 and not any(isinstance(source, bytes) for source in group):
+            worker = self._places.get()
+            try:
+                worker = worker or self._start()
+                return worker.ask(group, target)
+            except (OSError, EOFError, _NonsenseError):
+                # One by one it will turn out which of them it was.
+                if worker is not None:
+                    self._bury(worker)
+                worker = None
+            finally:
+                self._places.put(worker)
+        return [self._decode(source, target) for source in group]
 
     def _decode(self, source: Path | bytes, target: _Target) -> Decoded:
-        """Have one image decoded; runs in a thread, which does nothing but wait."""
+        """Have one image decoded, and find out what is wrong if its worker fails."""
         if isinstance(source, bytes) and len(source) > self.limits.file_bytes:
             return decode(source, None, self.limits)  # refused at a glance, not worth sending
         worker = self._places.get()
@@ -142,7 +169,7 @@ class DecodePool:
             for _ in range(_ATTEMPTS):
                 worker = worker or self._start()
                 try:
-                    return worker.ask(source, target)
+                    return worker.ask([source], target)[0]
                 except (OSError, EOFError):
                     code = self._bury(worker, grace=1)
                 except _NonsenseError:
@@ -181,11 +208,20 @@ class _NonsenseError(Exception):
 
 
 class _Worker:
-    """One process and the two pipes to it."""
+    """One process, the two pipes to it and the memory shared with it."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        arguments = [json.dumps(sys.path), json.dumps(asdict(limits))]
+        descriptor = shared_memory()
+        try:
+            self.shared = map_shared(descriptor)
+            self._begin(descriptor)
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    def _begin(self, descriptor: int) -> None:
+        arguments = [json.dumps(sys.path), json.dumps(asdict(self.limits)), str(descriptor)]
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", _PROGRAM, *arguments],
             stdin=subprocess.PIPE,
@@ -194,35 +230,45 @@ class _Worker:
             stderr=subprocess.DEVNULL,
             # A thread pool for linear algebra would only take address space.
             env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+            pass_fds=(descriptor,) if descriptor >= 0 else (),
         )
         self.requests = cast(io.BufferedWriter, self.process.stdin)
         self.answers = cast(io.BufferedReader, self.process.stdout)
 
     def is_ready(self) -> bool:
         """Wait until the worker has started, or has failed to."""
-        return self.answers.read(1) == _READY
+        return self.answers.read(1) == READY
 
-    def ask(self, source: Path | bytes, target: _Target) -> Decoded:
-        """Have an image decoded; OSError or EOFError if the worker dies of it."""
-        is_content = isinstance(source, bytes)
-        content = source if isinstance(source, bytes) else _path_bytes(source)
-        side, interpolation = target
-        filter_ = _INTERPOLATIONS.index(interpolation)
-        self.requests.write(_REQUEST.pack(is_content, side, filter_, len(content)))
-        self.requests.write(content)
+    def ask(self, group: list[Path | bytes], target: _Target) -> list[Decoded]:
+        """Have images decoded; OSError or EOFError if the worker dies of one."""
+        side, filter_ = target[0], INTERPOLATIONS.index(target[1])
+        for left, source in zip(reversed(range(len(group))), group, strict=True):
+            is_content = isinstance(source, bytes)
+            content = source if isinstance(source, bytes) else _path_bytes(source)
+            self.requests.write(REQUEST.pack(is_content, left > 0, side, filter_, len(content)))
+            self.requests.write(content)
         self.requests.flush()
-        return self._receive()
+        results: list[Decoded] = []
+        room = self.shared
+        for _ in group:
+            result = self._receive(room)
+            results.append(result)
+            room = rest(room, result.pixels)
+        return results
 
-    def _receive(self) -> Decoded:
-        status, reason_bytes, height, width = _ANSWER.unpack(self._read(_ANSWER.size))
+    def _receive(self, room: Bytes) -> Decoded:
+        """Take an answer, whose pixels are at the beginning of the shared room if they fit."""
+        status, reason_bytes, height, width = ANSWER.unpack(self._read(ANSWER.size))
         # A damaged image might turn the worker's own memory upside down: take nothing on trust.
-        if status >= len(_STATUSES) or height * width > self.limits.pixels:
+        if status >= len(STATUSES) or height * width > self.limits.pixels:
             raise _NonsenseError
-        if _STATUSES[status] is not Status.ok:
-            reason = self._read(min(reason_bytes, _REASON_BYTES)).decode("utf-8", "replace")
-            return Decoded(None, _STATUSES[status], reason)
+        if STATUSES[status] is not Status.ok:
+            reason = self._read(min(reason_bytes, REASON_BYTES)).decode("utf-8", "replace")
+            return Decoded(None, STATUSES[status], reason)
         pixels = np.empty((height, width, 3), np.uint8)
-        if self.answers.readinto(pixels.reshape(-1).data) != pixels.size:
+        if pixels.size <= len(room):
+            pixels.reshape(-1)[:] = room[: pixels.size]
+        elif self.answers.readinto(pixels.reshape(-1).data) != pixels.size:
             raise EOFError
         return Decoded(pixels, Status.ok)
 
@@ -248,7 +294,7 @@ class _Worker:
 def _timed_out(code: int, limits: Limits) -> Decoded:
     most = f"{limits.seconds:g} s of CPU time"
     if sys.platform != "win32" and code == -signal.SIGALRM:
-        most = f"{limits.seconds * _WALL_SECONDS_PER_CPU_SECOND:g} s"
+        most = f"{limits.seconds * WALL_SECONDS_PER_CPU_SECOND:g} s"
     return Decoded(None, Status.timeout, f"Decoding takes longer than {most}.")
 
 
@@ -271,48 +317,3 @@ def _path_bytes(path: Path) -> bytes:
 
 def _cpus() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-
-
-def _serve(limits_dict: dict[str, float]) -> None:
-    """Be a worker: answer requests until the pipe they come through is closed."""
-    limits = Limits(**limits_dict)  # type: ignore[arg-type]
-    requests = sys.stdin.buffer
-    # Whatever a library prints must not get among the answers.
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    _confine(limits)
-    answers.write(_READY)
-    answers.flush()
-    while header := requests.read(_REQUEST.size):
-        is_content, shorter_side, filter_, size = _REQUEST.unpack(header)
-        content = requests.read(size)
-        source = content if is_content else Path(content.decode("utf-8", "surrogatepass"))
-        _set_alarms(limits.seconds)
-        decoded = decode(source, shorter_side or None, limits, _INTERPOLATIONS[filter_])
-        _set_alarms(0)
-        reason = (decoded.reason or "").encode("utf-8", "replace")[:_REASON_BYTES]
-        height, width = (0, 0) if decoded.pixels is None else decoded.pixels.shape[:2]
-        status = _STATUSES.index(decoded.status)
-        answers.write(_ANSWER.pack(status, len(reason), height, width) + reason)
-        if decoded.pixels is not None:
-            answers.write(decoded.pixels.reshape(-1).data)
-        answers.flush()
-
-
-def _confine(limits: Limits) -> None:
-    """Limit the memory of this process, and have AVIF decoded in one thread."""
-    AvifImagePlugin.DEFAULT_MAX_THREADS = 1
-    if sys.platform != "win32":
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        # Where less is allowed already, or the system knows no such limit (macOS), leave it.
-        with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
-
-
-def _set_alarms(seconds: float) -> None:
-    """Have the kernel end this process after so much CPU time, or ten times as much on the wall."""
-    if sys.platform != "win32":
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-        signal.setitimer(signal.ITIMER_REAL, seconds * _WALL_SECONDS_PER_CPU_SECOND)

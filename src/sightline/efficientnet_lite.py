@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import math
-import pickletools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
@@ -174,6 +173,8 @@ def _read_pickle(stream: IO[bytes]) -> Any:
 
     A tensor is the tuple of what it would be rebuilt from: storage, offset, shape, strides.
     """
+    import pickletools  # slow to import, and seldom needed
+
     stack: list[Any] = []
     marks: list[int] = []
     memory: dict[Any, Any] = {}
