@@ -49,10 +49,11 @@ def image_title(article: ShownArticle, index: int) -> str:
 
 
 class ArticleBody:
-    """Writes the blocks of one article."""
+    """Writes the blocks of one article; a live one marks every sentence, linked or not."""
 
-    def __init__(self, article: ShownArticle) -> None:
+    def __init__(self, article: ShownArticle, live: bool = False) -> None:
         self.article = article
+        self.live = live
         self.texts = sentence_texts(article.blocks, article.spans)
         self.by_sentence: dict[int, list[int]] = defaultdict(list)
         self.by_image: dict[int, list[int]] = defaultdict(list)
@@ -174,7 +175,7 @@ class ArticleBody:
         for sentence in self.in_block[index]:
             begins, ends = (place - base for place in self.article.spans[sentence])
             begin, stop = max(at, begins), min(end, ends)
-            if begin >= stop or not self.by_sentence[sentence]:
+            if begin >= stop or not (self.live or self.by_sentence[sentence]):
                 continue
             parts.append(self._piece(index, at, begin))
             inner = self._piece(index, begin, stop)
@@ -202,7 +203,7 @@ class ArticleBody:
 
     def _sentence(self, sentence: int, inner: str, first: bool, last: bool) -> str:
         links = self.by_sentence[sentence]
-        level = max(_level(self.strengths[number]) for number in links)
+        level = max((_level(self.strengths[number]) for number in links), default=0)
         name = f' id="sentence-{sentence + 1}"' if first else ""
         badges = "".join(self._badge(number) for number in links) if last else ""
         end = f'<span class="badges">{badges}</span>' if last else ""
@@ -250,7 +251,8 @@ class ArticleBody:
         image = self.article.images[index]
         links = self._links_of(index)
         small = image.picture is not None and image.picture.height <= _SIGN
-        css = f"picture{' inline' * inline}{' sign' * small}{' linked' * bool(links)}"
+        linked = bool(self.by_image[index])
+        css = f"picture{' inline' * inline}{' sign' * small}{' linked' * linked}"
         described = f' aria-describedby="links-{index + 1}"' if links else ""
         return (
             f'<span class="{css}" id="image-{index + 1}" data-image="{index}">'
@@ -269,7 +271,7 @@ class ArticleBody:
                 f'<span data-link="{number}">“{clean(words)}”, '
                 f"{self.article.words_of(link)}. </span>"
             )
-        if not items:
+        if not (items or self.live):
             return ""
         return f'<span class="hidden" id="links-{index + 1}">Linked to: {"".join(items)}</span>'
 

@@ -23,6 +23,7 @@ from sightline.article_body import ArticleBody, clean, image_title
 from sightline.pages import BlockKind
 from sightline.shown_article import ShownArticle, cut, weight_text
 
+_PAGE, _LIVE = "article_page", "article_live"
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 #: Cells of the matrix that a browser draws without a pause.
 _MOST_CELLS = 30_000
@@ -35,17 +36,23 @@ _MEASURES = {
 }
 
 
-def render_article(article: ShownArticle) -> str:
-    """The whole page."""
-    script, css = _data("article_page.js"), _data("article_page.css")
+def render_article(article: ShownArticle, live: bool = False) -> str:
+    """The whole page.
+
+    A live one stands in a frame of the service's page, which tells it the links and hears of
+    corrections (`data/article_live.js`); it is given an article without links.
+    """
+    parts = [_PAGE, _LIVE] if live else [_PAGE]
+    scripts = [_data(f"{part}.js") for part in parts]
+    styles = [_data(f"{part}.css") for part in parts]
     policy = (
         "default-src 'none'; img-src data:; "
-        f"style-src '{_hash(css)}'; script-src '{_hash(script)}'; "
+        f"style-src {_hashes(styles)}; script-src {_hashes(scripts)}; "
         "base-uri 'none'; form-action 'none'"
     )
     language = article.language or ""
     lang = f' lang="{language}"' if _LANGUAGE.fullmatch(language) else ""
-    body = ArticleBody(article)
+    body = ArticleBody(article, live)
     title = clean(cut(article.title, 300) or "Article")
     heading = "" if body.titled else f'<h1 dir="auto">{title}</h1>\n'
     return (
@@ -54,18 +61,25 @@ def render_article(article: ShownArticle) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{title}</title>\n<style>{css}</style>\n</head>\n"
+        f"<title>{title}</title>\n{_elements('style', styles)}\n</head>\n"
         f'<body class="{article.measure}">\n'
         '<a class="skip" href="#article">Skip to the article</a>\n'
-        f"{_bar(article)}\n"
+        f"{_bar(article, live)}\n"
         '<div class="layout">\n'
         f'<main id="article"{lang}>\n{heading}'
         f"<article>\n{body.html()}\n</article>\n</main>\n"
         f"{_PANEL}\n</div>\n"
-        f'<div class="after">\n{_links(article, body)}\n{_matrix(article)}\n'
+        f'<div class="after">\n{_links(article, body, live)}\n{_matrix(article)}\n'
         f"{_footer(article)}\n</div>\n"
-        f"{_json_block(article, body)}\n<script>{script}</script>\n</body>\n</html>\n"
+        f"{_json_block(article, body)}\n{_elements('script', scripts)}\n</body>\n</html>\n"
     )
+
+
+def live_hashes() -> tuple[str, str]:
+    """The sources of the live page's scripts and styles, for the policy of the page around it."""
+    parts = (_PAGE, _LIVE)
+    scripts, styles = ([_data(f"{part}.{kind}") for part in parts] for kind in ("js", "css"))
+    return _hashes(scripts), _hashes(styles)
 
 
 _PANEL = (
@@ -80,20 +94,25 @@ def _data(name: str) -> str:
     return (files("sightline") / "data" / name).read_text("utf-8")
 
 
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+def _hashes(texts: list[str]) -> str:
+    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()) for text in texts)
+    return " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
+
+
+def _elements(name: str, texts: list[str]) -> str:
+    return "\n".join(f"<{name}>{text}</{name}>" for text in texts)
 
 
 def _count(number: int, word: str) -> str:
     return f"{number:,} {word}{'s' * (number != 1)}"
 
 
-def _bar(article: ShownArticle) -> str:
+def _bar(article: ShownArticle, live: bool) -> str:
     """The strip at the top: what is linked, and how strong a link must be to be shown."""
     counts = f'<span id="count">{_count(len(article.links), "link")}</span>'
-    if not article.links:
+    if not article.links and not live:
         return f'<header class="bar"><strong>Sightline</strong> <span>{counts}</span></header>'
-    weights = [article.weight(link) for link in article.links]
+    weights = [article.weight(link) for link in article.links] or [0.0]
     step = 0.01 if article.measure == "confidence" else 0.001
     # Rounded down, so that the lowest place shows all links and the highest at least one.
     low, high = (math.floor(weight / step) * step for weight in (min(weights), max(weights)))
@@ -110,9 +129,9 @@ def _bar(article: ShownArticle) -> str:
     )
 
 
-def _links(article: ShownArticle, body: ArticleBody) -> str:
+def _links(article: ShownArticle, body: ArticleBody, live: bool) -> str:
     """All links as a list that can be read, printed and heard."""
-    if not article.links:
+    if not article.links and not live:
         return (
             '<section aria-labelledby="links"><h2 id="links">Links</h2><p>No image of this '
             "article was linked to a sentence.</p></section>"
@@ -129,7 +148,7 @@ def _links(article: ShownArticle, body: ArticleBody) -> str:
         )
     return (
         '<section aria-labelledby="links"><h2 id="links">Links</h2>'
-        f"<p>{_MEASURES[article.measure]}</p><table><thead><tr>"
+        f'<p id="measure">{_MEASURES[article.measure]}</p><table id="list"><thead><tr>'
         '<th scope="col">Image</th><th scope="col">Sentence</th>'
         f'<th scope="col">{article.measure.capitalize()}</th></tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></section>"
@@ -203,6 +222,8 @@ def _json_block(article: ShownArticle, body: ArticleBody) -> str:
         ],
         "titles": [image_title(article, index) for index in range(len(article.images))],
     }
+    if body.live:
+        data["measures"] = _MEASURES
     rows = _matrix_rows(article)
     if rows and article.similarity_SV is not None:
         values = np.round(article.similarity_SV[rows].astype(np.float64), 3)

@@ -1,6 +1,6 @@
 "use strict";
 // Lights up what belongs together. Text of the article only ever becomes text nodes.
-(function () {
+const page = (function () {
   const data = JSON.parse(document.getElementById("data").textContent);
   const byId = (id) => document.getElementById(id);
   const all = (selector, root) => [...(root || document).querySelectorAll(selector)];
@@ -19,6 +19,7 @@
     links.filter((link) => link.shown && link[kind] === index).sort((a, b) => b.weight - a.weight);
   const words = (weight) =>
     data.measure === "confidence" ? `${Math.round(100 * weight)} %` : weight.toFixed(2);
+  const wordsOf = (link) => (link.hand ? "by hand" : `${data.measure} ${words(link.weight)}`);
 
   function element(name, text, attributes) {
     const made = document.createElement(name);
@@ -27,13 +28,13 @@
     return made;
   }
 
-  function sentenceText(index) {
-    return parts("sentence", index).map((part) => {
-      const copy = part.cloneNode(true);
-      for (const extra of all(".badges, .picture", copy)) extra.remove();
-      return copy.textContent.trim();
-    }).join(" ");
+  function partText(part) {
+    const copy = part.cloneNode(true);
+    for (const extra of all(".badges, .picture", copy)) extra.remove();
+    return copy.textContent.trim();
   }
+
+  const sentenceText = (index) => parts("sentence", index).map(partText).join(" ");
 
   // ---- lighting up
 
@@ -87,7 +88,7 @@
     filled.style.setProperty("--strength", link.strength);
     bar.append(filled);
     const number = kind === "image" ? `Image ${link.image + 1}, ` : "";
-    weight.append(bar, `${number}${data.measure} ${words(link.weight)}`);
+    weight.append(bar, `${number}${wordsOf(link)}`);
     go.append(weight);
     go.addEventListener("click", (event) => {
       event.stopPropagation(); // the panel is drawn anew, so that the page could not tell whose it was
@@ -103,7 +104,7 @@
     for (const pressed of all('[aria-pressed="true"]')) pressed.setAttribute("aria-pressed", "false");
     if (pinned) {
       for (const part of parts(kind, index))
-        for (const one of all(".frame, .badge", part))
+        for (const one of all(".frame, button.badge", part))
           if (one.closest("[data-image], [data-sentence]") === part) one.setAttribute("aria-pressed", "true");
     }
     current = null;
@@ -191,7 +192,7 @@
     const least = Number(threshold.value);
     byId("level").textContent = words(least);
     threshold.setAttribute("aria-valuetext", words(least));
-    for (const link of links) link.shown = link.weight >= least;
+    for (const link of links) link.shown = link.hand || link.weight >= least;
     for (const one of all("[data-link]")) one.hidden = !links[Number(one.dataset.link)].shown;
     for (const part of all(".sentence"))
       part.classList.toggle("off", !linksOf("sentence", Number(part.dataset.sentence)).length);
@@ -249,6 +250,10 @@
       const cell = element("td", value.toFixed(2));
       cell.style.setProperty("--heat", ((value - low) / (high - low || 1)) ** 1.5);
       const isLink = linked.has(`${sentence} ${index}`);
+      if (data.truth && data.truth.has(`${sentence} ${index}`)) {
+        cell.dataset.true = "";
+        cell.append(element("span", " true", { class: "hidden" }));
+      }
       if (isLink) {
         cell.className = "link";
         cell.append(element("span", " link", { class: "hidden" }));
@@ -271,4 +276,9 @@
     const found = target(byId(location.hash.slice(1)));
     if (found) pin(found.kind, found.index);
   });
+
+  return {
+    all, byId, data, drawMatrix, element, filter, links, other, parts, partText, pin, target,
+    threshold, words, wordsOf,
+  };
 })();

@@ -1,0 +1,1 @@
+"""`sightline serve`: the abilities of the command line behind HTTP."""

@@ -1,0 +1,63 @@
+"""Runs the application in uvicorn, in one process or in several."""
+
+from __future__ import annotations
+
+import math
+import signal
+from contextlib import suppress
+
+import uvicorn
+
+from sightline.link_records import open_model
+from sightline.problems import SightlineError
+from sightline.service.app import create_app
+from sightline.service.configuration import Configuration
+from sightline.service.logs import log_config
+
+#: Seconds that an idle connection is kept.
+_KEEP_ALIVE = 10
+#: Without a sign of life for so long, one of several processes is replaced. On a busy machine the
+#: usual 5 s are not enough to start.
+_HEALTH_SECONDS = 60
+
+
+def run(configuration: Configuration, host: str, port: int, workers: int) -> None:
+    """Serve until told to stop; requests that are under way are finished."""
+    shared = {
+        "host": host,
+        "port": port,
+        "log_config": log_config(),
+        "access_log": False,
+        "server_header": False,
+        "timeout_keep_alive": _KEEP_ALIVE,
+        "timeout_graceful_shutdown": math.ceil(configuration.limits.stop_seconds),
+        "timeout_worker_healthcheck": _HEALTH_SECONDS,
+        "workers": workers,
+        "lifespan": "on",
+    }
+    if workers == 1:
+        app = create_app(configuration)
+        server = uvicorn.Server(uvicorn.Config(app, **shared))  # type: ignore[arg-type]
+        with suppress(KeyboardInterrupt):
+            _serve(server)
+        if failure := app.state.service.failure:
+            raise SightlineError(failure)
+        if not server.started:
+            raise SightlineError(f"The service cannot listen at {host}:{port}.")
+        return
+    # A model that cannot be loaded is told once, not by workers that are started again and again.
+    open_model(configuration.model)
+    uvicorn.run("sightline.service.app:from_environment", factory=True, **shared)  # type: ignore[arg-type]
+
+
+def _serve(server: uvicorn.Server) -> None:
+    """Run a server to its end; the signal that stopped it is not raised again."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    # Uvicorn ends by raising what it caught; a stop that was asked for is no failure.
+    for number in handlers:
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        server.run()
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
