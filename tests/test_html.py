@@ -153,6 +153,7 @@ def test_an_image_that_opens_an_item_goes_with_its_text(body, text):
         "<p>Text</p><span class=photoCaption>The caption</span><img src=a.jpg><p>More</p>",
         "<img src=a.jpg aria-describedby='x d'><p>Text</p><div id=d><p>The caption</p></div>",
         "<table><tr><td><img src=a.jpg></td></tr><tr><td>The caption</td></tr></table>",
+        "<p>T</p><div class=figure><p class=title>The caption</p><div><img src=a.jpg></div></div>",
         "<p>T</p><figure><picture><img src=a.jpg></picture><p class=caption>The caption</figure>",
     ],
 )
@@ -246,6 +247,10 @@ def test_noscript_doubles_are_one_image():
         ("<img src='/icons/facebook.png'>", "icon"),
         ("<img src=a.png class='wp-smiley emoji'>", "icon"),
         ("<img src='https://img.shields.io/x'>", "icon"),
+        ("<img src='/images/btn_print.gif'>", "icon"),
+        ("<img src='images/note.png'>", "icon"),
+        ("<img src='/icons/print.jpg'>", "icon"),
+        ("<img src='/theme/logo-facebook-2.png'>", "icon"),
     ],
 )
 def test_what_is_no_picture_is_left_out(tag, reason):
@@ -360,6 +365,48 @@ def test_a_class_does_not_hide_the_article():
     assert (
         texts(read_html(f"<div class='comments'><p>{PROSE}</p><p>{PROSE}</p></div>")) == [PROSE] * 2
     )
+
+
+def test_a_class_of_most_paragraphs_does_not_hide_them():
+    """Publishers mark what only subscribers may read, paragraph by paragraph."""
+    paragraphs = [f"{PROSE} {number}" for number in range(6)]
+    marked = "".join(f"<p class=newsletter>{text}" for text in paragraphs[2:])
+    page = read_html(f"<main><p>{paragraphs[0]}<p>{paragraphs[1]}{marked}</main>")
+    assert texts(page) == paragraphs
+    assert texts(read_html(f"<main><p>{PROSE}<p class=paywall>{PROSE}</main>")) == [PROSE, PROSE]
+
+
+def test_parts_of_a_figure_may_be_called_anything():
+    page = read_html(
+        f"<main><p>{PROSE}<figure><div class='overlay-container'><img src=a.jpg></div>"
+        f"<figcaption class=share>A fox</figcaption></figure><p>{PROSE}</main>"
+    )
+    assert [(i.source, i.caption) for i in page.images] == [("a.jpg", "A fox")]
+
+
+def test_an_aside_with_more_than_a_picture_is_left_out():
+    asking = "".join(f"<p>Please give {amount} dollars a month.</p>" for amount in range(5))
+    prose = f"<p>{PROSE}" * 3
+    page = read_html(
+        f"<title>Foxes</title><div class=sidebar><aside><img src=a.jpg><h1>Give</h1>{asking}"
+        f"</aside></div><div><h1>Foxes</h1>{prose}<aside><img src=b.jpg>A fox.</aside></div>"
+    )
+    assert sources(page) == ["b.jpg"]
+    assert page.left_out.images == {"asides and promotion": 1}
+
+
+def test_a_dialog_is_no_content_however_long_it_is():
+    consent = f"<div role=dialog class=box>{PROSE} {PROSE} {PROSE}</div>"
+    assert texts(read_html(f"{consent}<h1>Foxes</h1><p>{PROSE}")) == ["Foxes", PROSE]
+
+
+@pytest.mark.parametrize(
+    "begin", ["<main hidden>", "<div id=articleBody style='display:none'>", "<article hidden>"]
+)
+def test_an_article_that_waits_for_a_script_is_read(begin):
+    page = read_html(f"<body>{begin}<p>{PROSE}<p hidden>Menu<p><img src=a.jpg></body>")
+    assert texts(page) == [PROSE] and sources(page) == ["a.jpg"]
+    assert page.left_out.text == {"hidden": 4}
 
 
 def test_several_articles_are_all_kept():

@@ -16,9 +16,11 @@ from PIL import Image
 from test_cli import sightline
 
 from sightline.corpus import read
+from sightline.csv_cells import text_cell
 from sightline.link_outputs import CSV_COLUMNS, annotation_collection, csv_lines, readable_lines
 from sightline.link_writing import form_of, page_files
-from sightline.model import LinkModel, expected_shapes
+from sightline.model import LinkModel
+from sightline.model_files import expected_shapes
 from sightline.problems import SightlineError
 from sightline.settings import Settings
 from sightline.vocabulary import Vocabulary
@@ -59,6 +61,29 @@ def test_csv_gives_back_what_was_put_in():
                        "0.75", "0.5", "34", "43"]  # fmt: skip
     assert rows[2][3] == SENTENCES[0]
     assert rows[3][5:] == ["", "", ""] and len(rows) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("=1+1", "'=1+1"),
+        ("-a", "'-a"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'\t=1"),
+        ("'=1", "''=1"),
+        ("It's +1.", "It's +1."),
+        ("'Tis", "'Tis"),
+        ("", ""),
+    ],
+)
+def test_no_text_of_a_cell_is_a_formula(text, cell):
+    """One apostrophe less gives the text back; numbers stay numbers."""
+    assert text_cell(text) == cell
+    sentences = [text, *SENTENCES[1:]]
+    link = {"sentence": 0, "image": 0, "score": -0.5, "confidence": None}
+    lines = csv_lines([record(id="d", sentences=sentences, links=[link])])
+    _, row = csv.reader(io.StringIO("".join(lines), newline=""))
+    assert row[3:5] == [cell, "-0.5"]
 
 
 def test_annotations_have_what_the_model_asks_for():

@@ -138,6 +138,16 @@ def test_what_is_no_picture_is_counted(tmp_path):
     assert "Journal" not in page.text
 
 
+def test_a_number_below_the_text_is_the_pages_and_one_in_the_text_is_not(tmp_path):
+    """LaTeX puts page numbers well above the lower margin."""
+    file = PdfFile()
+    file.page([*column(50, 700, WORDS), (300, 110, 10, "12")])
+    file.page([*column(50, 700, WORDS), (50, 400, 10, "13"), (50, 120, 10, "The end.")])
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    assert page.left_out.text["headers and footers"] == 2
+    assert "12" not in page.text and "13" in page.text
+
+
 def test_large_images_of_one_size_are_told_apart(tmp_path):
     file = PdfFile()
     large = [file.image(number, (900, 600)) for number in range(3)]

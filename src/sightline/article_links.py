@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ from sightline.articles import Article, ArticleImages, read_article
 from sightline.clip_model import ClipModel
 from sightline.decode_pool import DecodePool
 from sightline.fetching import Fetcher
+from sightline.image_features import ImageSource
 from sightline.link_records import link_records
-from sightline.linking import Link, MaxLinks, Policy
+from sightline.linking import Link, LinkChoices
 from sightline.model import LinkModel
 from sightline.pages import Unit
 from sightline.problems import Problems, SightlineError
@@ -27,41 +27,40 @@ from sightline.shown_article import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LinkChoices:
-    """How links are chosen, as `linking.link` and `linking.confident_links` take it."""
-
-    policy: Policy = "assignment"
-    max_links: MaxLinks = "all"
-    threshold: float = 0.0
-    min_confidence: float = 0.0
-
-
 def read_articles(
-    paths: Iterable[Path], problems: Problems, unit: Unit = "sentence", fetch: Fetcher | None = None
+    paths: Iterable[Path],
+    problems: Problems,
+    unit: Unit = "sentence",
+    fetch: Fetcher | None = None,
+    images_beside: bool = False,
 ) -> Iterator[Article]:
     """The articles that can be read; one that cannot is a problem."""
     for path in paths:
         try:
-            yield read_article(path, unit=unit, fetch=fetch)
+            yield read_article(path, unit=unit, fetch=fetch, images_beside=images_beside)
         except SightlineError as error:
             problems.add(path, None, None, str(error).removeprefix(f"{path}: "))
 
 
 def link_article(
-    model: LinkModel | ClipModel, article: Article, choices: LinkChoices, pool: DecodePool | None
+    model: LinkModel | ClipModel,
+    article: Article,
+    choices: LinkChoices,
+    pool: DecodePool | None,
+    source: ImageSource | None = None,
 ) -> dict[str, Any]:
     """The link record of an article, with `matrix`: the keys of any document and what is known.
 
     Beside those: `title`, `lang`, `spans` of the sentences in the text form, and for each image
-    its `alt`, `caption` and `position` there; `left_out` counts what was not read.
+    its `alt`, `caption` and `position` there; `left_out` counts what was not read. The features
+    come from `source`; without one, the article's images are decoded.
     """
     if not model.reads_images:
         raise SightlineError(
             "The model's image network does not come with the package, so that it cannot read the "
             "images of an article; use another model."
         )
-    source = ArticleImages([article], model.image_backbone, pool)
+    source = source or ArticleImages([article], model.image_backbone, pool)
     (record,) = link_records(
         model,
         [article.document],

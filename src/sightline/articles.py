@@ -27,15 +27,16 @@ from sightline.page_corpus import decode_data_uri
 from sightline.pages import Page, PageImage, Unit, page_to_document
 from sightline.problems import SightlineError
 from sightline.readers.html_images import is_remote
-from sightline.readers.page_folder import find_image, read_page
+from sightline.readers.page_folder import find_image, read_page, with_images_beside
 
-Kind = Literal["html", "markdown", "pdf", "docx", "epub"]
+Kind = Literal["html", "markdown", "text", "pdf", "docx", "epub"]
 KINDS: dict[str, Kind] = {
     ".html": "html",
     ".htm": "html",
     ".xhtml": "html",
     ".md": "markdown",
     ".markdown": "markdown",
+    ".txt": "text",
     ".pdf": "pdf",
     ".docx": "docx",
     ".docm": "docx",
@@ -106,26 +107,34 @@ def is_article(path: Path) -> bool:
     return article_kind(path) is not None
 
 
-def read_article(path: Path, *, unit: Unit = "sentence", fetch: Fetcher | None = None) -> Article:
+def read_article(
+    path: Path,
+    *,
+    unit: Unit = "sentence",
+    fetch: Fetcher | None = None,
+    images_beside: bool = False,
+) -> Article:
     """Read an article; raises `SightlineError` that names the file if it cannot be.
 
     PDF, DOCX and EPUB files are parsed in a child process under limits. Remote images are fetched
-    only with `fetch`; local ones are read only from the article's folder.
+    only with `fetch`; local ones are read only from the article's folder. With `images_beside`, a
+    page that refers to no image has those of its folder, if no other page is there.
     """
     kind = article_kind(path)
     if kind is None:
-        what = "is not HTML, Markdown, PDF, DOCX or EPUB" if path.exists() else "no such file"
+        what = "is not HTML, Markdown, text, PDF, DOCX or EPUB" if path.exists() else "no such file"
         raise SightlineError(f"{path}: {what}.")
-    files: dict[str, bytes] = {}
-    if kind == "html" or kind == "markdown":
+    files: dict[str, bytes] | None = None
+    if kind == "html" or kind == "markdown" or kind == "text":
         try:
             page = read_page(path)
+            page = with_images_beside(page, path) if images_beside else page
         except SightlineError as error:
             raise SightlineError(f"{path}: {error}") from error
     else:
         contents = read_contents(path, kind)
         page, files = contents.page, contents.files
-    finder = _ImageFinder(path, files, is_container=kind not in ("html", "markdown"), fetch=fetch)
+    finder = _ImageFinder(path, files, fetch)
     found = [finder.find(image) for image in page.images]
     named = replace(
         page,
@@ -161,12 +170,11 @@ _Found = tuple[str, Path | bytes | None, str | None]
 class _ImageFinder:
     """Finds what to decode for the images of one article."""
 
-    def __init__(
-        self, path: Path, files: dict[str, bytes], is_container: bool, fetch: Fetcher | None
-    ) -> None:
+    def __init__(self, path: Path, files: dict[str, bytes] | None, fetch: Fetcher | None) -> None:
         self.folder = path.parent.resolve()
-        self.files = files
-        self.is_container = is_container
+        #: Those inside a file that holds its images; a page has none.
+        self.files = files or {}
+        self.is_container = files is not None
         self.fetch = fetch
         self.made_up = 0
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from sightline.csv_cells import text_cell
 from sightline.shown_article import weight_text
 
 Record = Mapping[str, Any]
@@ -71,7 +72,8 @@ def csv_lines(records: Iterable[Record]) -> Iterator[str]:
 
 def _csv_line(values: Iterable[object]) -> str:
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow(values)
+    cells = [text_cell(value) if isinstance(value, str) else value for value in values]
+    csv.writer(buffer, lineterminator="\n").writerow(cells)
     return buffer.getvalue()
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
 from sightline.article_links import shown_article
 from sightline.article_page import render_article
-from sightline.articles import Article
 from sightline.decode_pool import DecodePool
 from sightline.files import atomic_writer, write_atomically
 from sightline.link_outputs import annotation_collection, csv_lines, readable_lines
+from sightline.linked_documents import LinkedDocument
 from sightline.problems import SightlineError
 
 Form = Literal["jsonl", "html", "annotations", "csv", "list"]
@@ -24,14 +23,6 @@ _SUFFIXES: dict[str, Form] = {
     ".json": "annotations",
     ".jsonld": "annotations",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Linked:
-    """A link record, with the article that it is of, if it is one."""
-
-    record: dict[str, Any]
-    article: Article | None = None
 
 
 def form_of(output: Path | None, asked: Form | None, on_terminal: bool) -> Form:
@@ -68,7 +59,9 @@ def page_files(output: Path | None, articles: Iterable[Path], others: int) -> di
     return files
 
 
-def write_links(linked: Iterator[Linked], form: Form, output: Path | None, matrix: bool) -> None:
+def write_links(
+    linked: Iterator[LinkedDocument], form: Form, output: Path | None, matrix: bool
+) -> None:
     """Write records in any form but pages; a file appears whole or not at all."""
     if form == "annotations":
         import orjson
@@ -86,7 +79,7 @@ def write_links(linked: Iterator[Linked], form: Form, output: Path | None, matri
 
 
 def write_pages(
-    linked: Iterator[Linked],
+    linked: Iterator[LinkedDocument],
     files: dict[Path, Path],
     pool: DecodePool,
     facts: tuple[str, ...],
@@ -103,7 +96,7 @@ def write_pages(
         say(f"{file}: {len(one.record['links'])} links of {len(one.record['images'])} images")
 
 
-def _json_lines(linked: Iterator[Linked], matrix: bool) -> Iterator[bytes]:
+def _json_lines(linked: Iterator[LinkedDocument], matrix: bool) -> Iterator[bytes]:
     import orjson
 
     for one in linked:
@@ -113,7 +106,7 @@ def _json_lines(linked: Iterator[Linked], matrix: bool) -> Iterator[bytes]:
         yield orjson.dumps(record) + b"\n"
 
 
-def _list(linked: Iterator[Linked]) -> Iterator[bytes]:
+def _list(linked: Iterator[LinkedDocument]) -> Iterator[bytes]:
     import os
     import shutil
 

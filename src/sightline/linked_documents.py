@@ -1,53 +1,80 @@
-"""Articles and corpora as documents with their link records and images, one after the other."""
+"""Articles and corpora in, documents with their link records out, one after the other."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from sightline.articles import ArticleImages, read_article
+from sightline.article_links import link_article, read_articles
+from sightline.articles import Article, is_article
 from sightline.clip_model import ClipModel
-from sightline.corpus import Corpus
+from sightline.corpus import Corpus, read
 from sightline.decode_pool import DecodePool
 from sightline.documents import Document
+from sightline.fetching import Fetcher
 from sightline.image_features import ImageSource
-from sightline.link_records import link_records
-from sightline.linking import MaxLinks, Policy
+from sightline.link_records import link_records, open_images
+from sightline.linking import LinkChoices
 from sightline.model import LinkModel
-from sightline.pairs import LinkedDocument
-from sightline.problems import Problems, SightlineError
+from sightline.pages import Unit
+from sightline.problems import Problems
 
 
-def links_of_article(
-    path: Path,
+@dataclass(frozen=True, slots=True)
+class LinkedDocument:
+    """A document and its link record, with the article that it is, if it is one."""
+
+    document: Document
+    record: dict[str, Any]
+    article: Article | None = None
+
+    def content(self, image: int) -> Path | bytes | None:
+        """Give the file or the bytes of an image; whether a file is there, reading it tells."""
+        if self.article is not None:
+            return self.article.images[image].content
+        return (self.document.folder or Path()) / self.document.images[image]
+
+
+def linked_documents(
+    inputs: Iterable[Path],
     model: LinkModel | ClipModel,
-    policy: Policy,
-    max_links: MaxLinks,
+    choices: LinkChoices,
     pool: DecodePool,
     problems: Problems,
+    *,
+    unit: Unit = "sentence",
+    fetch: Fetcher | None = None,
+    split: str | None = None,
+    features: Path | None = None,
+    matrix: bool = False,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[LinkedDocument]:
-    """Yield the document of an article, or nothing and a problem."""
-    try:
-        article = read_article(path)
-    except SightlineError as error:
-        problems.add(path, None, None, str(error).removeprefix(f"{path}: "))
-        return
-    images = ArticleImages([article], model.image_backbone, pool)
-    contents = [image.content for image in article.images]
-    for record in link_records(model, [article.document], images, policy, max_links):
-        yield article.document, record, contents.__getitem__
+    """Yield the documents of articles and corpora in their order; what cannot be read is a problem.
+
+    `unit` and `fetch` are for articles; `split`, `features` and `matrix` for corpora: the record of
+    an article always has its matrix.
+    """
+    for path in inputs:
+        if is_article(path):
+            for article in read_articles([path], problems, unit, fetch, images_beside=True):
+                record = link_article(model, article, choices, pool)
+                yield LinkedDocument(article.document, record, article)
+        else:
+            corpus = read(path, split=split, problems=problems, allow_empty=True)
+            images = open_images(model, corpus, features, say, pool)
+            yield from _of_corpus(corpus, model, images, choices, matrix)
 
 
-def links_of_corpus(
+def _of_corpus(
     corpus: Corpus,
     model: LinkModel | ClipModel,
     images: ImageSource,
-    policy: Policy,
-    max_links: MaxLinks,
+    choices: LinkChoices,
+    matrix: bool,
 ) -> Iterator[LinkedDocument]:
-    """Yield the documents of a corpus in their order."""
     # Documents are linked many at a time, so that records lag behind.
     waiting: deque[Document] = deque()
 
@@ -56,11 +83,14 @@ def links_of_corpus(
             waiting.append(document)
             yield document
 
-    for record in link_records(model, watched(), images, policy, max_links):
-        document = waiting.popleft()
-        yield document, record, partial(_file, document)
-
-
-def _file(document: Document, image: int) -> Path:
-    """Give the path of an image; whether there is a file is seen where it is read."""
-    return (document.folder or Path()) / document.images[image]
+    for record in link_records(
+        model,
+        watched(),
+        images,
+        choices.policy,
+        choices.max_links,
+        matrix,
+        choices.threshold,
+        choices.min_confidence,
+    ):
+        yield LinkedDocument(waiting.popleft(), record)

@@ -13,6 +13,7 @@ from typing import IO, Any, Literal
 
 import orjson
 
+from sightline.csv_cells import text_cell
 from sightline.decode_pool import DecodePool
 from sightline.files import atomic_writer
 from sightline.pairs import Pair
@@ -82,7 +83,8 @@ def _write_csv(records: Iterable[dict[str, Any]], file: IO[bytes]) -> int:
     table = csv.DictWriter(text, _COLUMNS)
     table.writeheader()
     for record in records:
-        table.writerow(record)
+        cells = {k: text_cell(v) if isinstance(v, str) else v for k, v in record.items()}
+        table.writerow(cells)
         count += 1
     text.detach()
     return count

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sightline.documents import Document
+from sightline.linked_documents import LinkedDocument
 from sightline.problems import SightlineError
-
-#: What an image is, by its index: a file, bytes, or nothing that could be read.
-Contents = Callable[[int], Path | bytes | None]
-#: A document, its link record, and its images.
-LinkedDocument = tuple[Document, dict[str, Any], Contents]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +53,8 @@ class PairChoice:
 
     def pairs_of(self, documents: Iterable[LinkedDocument]) -> Iterator[Pair]:
         """Yield the pairs of documents, best first within each."""
-        for document, record, contents in documents:
+        for linked in documents:
+            record = linked.record
             self.documents += 1
             for image in record["images"]:
                 if image["status"] != "ok":
@@ -66,7 +62,7 @@ class PairChoice:
             self.left_out["documents without a link"] += not record["links"]
             for link in record["links"]:
                 if self._is_chosen(link):
-                    pair = _pair(document, link, contents)
+                    pair = _pair(linked, link)
                     if self._is_new(pair):
                         self.pairs += 1
                         yield pair
@@ -99,7 +95,8 @@ class PairChoice:
         return True
 
 
-def _pair(document: Document, link: dict[str, Any], contents: Contents) -> Pair:
+def _pair(linked: LinkedDocument, link: dict[str, Any]) -> Pair:
+    document = linked.document
     sentence, image = link["sentence"], link["image"]
     return Pair(
         image=document.images[image],
@@ -109,5 +106,5 @@ def _pair(document: Document, link: dict[str, Any], contents: Contents) -> Pair:
         document=document.id,
         sentence_index=sentence,
         image_index=image,
-        content=contents(image),
+        content=linked.content(image),
     )

@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sightline.commands.link import PolicyName
-from sightline.commands.options import StrictOption
-from sightline.console import print_json, report, say, say_problems
+from sightline.commands.options import (
+    FetchOption,
+    MaxLinksOption,
+    ModelOption,
+    PolicyName,
+    PolicyOption,
+    StrictOption,
+    ThresholdOption,
+)
+from sightline.console import max_links_from, print_json, report, say, say_problems
 from sightline.problems import Problems, SightlineError
 
 if TYPE_CHECKING:
     from sightline.alt_text import ArticleAlts
     from sightline.alt_writing import Written
+    from sightline.linking import LinkChoices
 
 
 def alt(
@@ -32,12 +40,10 @@ def alt(
         typer.Option(metavar="OUT", help="A copy with alternative texts; a folder for several."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object an article.")] = False,
-    model: Annotated[
-        str, typer.Option(help="A model folder, a CLIP or SigLIP folder, or `default`.")
-    ] = "default",
-    policy: Annotated[
-        PolicyName, typer.Option(help="How links are chosen.")
-    ] = PolicyName.ASSIGNMENT,
+    model: ModelOption = "default",
+    policy: PolicyOption = PolicyName.ASSIGNMENT,
+    max_links: MaxLinksOption = "all",
+    threshold: ThresholdOption = 0.0,
     min_confidence: Annotated[
         float | None,
         typer.Option(min=0.0, max=1.0, help="Of a text that is written; 0.5 if no limit is given."),
@@ -45,14 +51,15 @@ def alt(
     min_score: Annotated[
         float | None, typer.Option(min=-1.0, max=1.0, help="Of a text that is written.")
     ] = None,
-    fetch: Annotated[bool, typer.Option("--fetch", help="Fetch remote images.")] = False,
+    fetch: FetchOption = False,
     strict: StrictOption = False,
 ) -> None:
     """Audit the alternative texts of articles, and offer the article's own sentences as texts."""
     from sightline.alt_report import alt_lines, alt_record
     from sightline.alt_text import audit_article
-    from sightline.articles import read_article
+    from sightline.article_links import read_articles
     from sightline.fetching import Fetcher
+    from sightline.linking import LinkChoices
 
     if check and (write is not None or fetch):
         raise typer.BadParameter("--check audits alone; leave --write and --fetch out")
@@ -63,24 +70,15 @@ def alt(
         raise typer.BadParameter("--write: two articles have one name; write them one by one")
     problems = Problems(strict=strict, report=report)
     seen: Counter[str] = Counter()
-
-    def audited() -> Iterator[ArticleAlts]:
-        for path in paths:
-            try:
-                article = read_article(path, fetch=Fetcher() if fetch else None)
-            except SightlineError as error:
-                if len(paths) == 1:
-                    raise
-                problems.add(path, None, None, str(error).removeprefix(f"{path}: "))
-                continue
-            yield audit_article(article)
-
+    articles = read_articles(paths, problems, fetch=Fetcher() if fetch else None)
+    audited = (audit_article(article) for article in articles)
     results: Iterator[tuple[ArticleAlts, Written | None]]
     if check:
-        results = ((alts, None) for alts in audited())
+        results = ((alts, None) for alts in audited)
     else:
+        choices = LinkChoices(policy.value, max_links_from(max_links), threshold)
         limits = (min_confidence, min_score)
-        results = _offered(audited(), model, policy, write, len(paths), limits)
+        results = _offered(audited, model, choices, write, len(paths), limits)
     for alts, written in results:
         seen.update(articles=1, images=len(alts.images), findings=alts.findings)
         if json:
@@ -99,7 +97,7 @@ def alt(
 def _offered(
     audited: Iterator[ArticleAlts],
     model: str,
-    policy: PolicyName,
+    choices: LinkChoices,
     write: Path | None,
     count: int,
     limits: tuple[float | None, float | None],
@@ -107,17 +105,15 @@ def _offered(
     """Add candidates to each article, and write its copy if there is to be one."""
     from sightline.alt_text import with_candidates
     from sightline.alt_writing import choose, write_alts
-    from sightline.articles import ArticleImages
+    from sightline.article_links import link_article
     from sightline.decode_pool import DecodePool
-    from sightline.link_records import link_records, open_model
+    from sightline.link_records import open_model
     from sightline.progress import Progress
 
     loaded = open_model(model)
     with DecodePool() as pool, Progress("alternative texts", count, "articles") as progress:
         for alts in audited:
-            images = ArticleImages([alts.article], loaded.image_backbone, pool)
-            documents = [alts.article.document]
-            (record,) = link_records(loaded, documents, images, policy.value, matrix=True)
+            record = link_article(loaded, alts.article, choices, pool)
             offered = with_candidates(alts, record)
             written = None
             if write is not None:

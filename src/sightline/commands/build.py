@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sightline.commands.build_pages import pages
-from sightline.commands.options import JsonOption, StrictOption
+from sightline.commands.options import CorpusFolderOption, JsonOption, StrictOption
 from sightline.console import print_json, report, say, say_problems
 from sightline.problems import Problems
 
@@ -24,7 +24,6 @@ build = typer.Typer(
     no_args_is_help=True,
 )
 
-OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Corpus folder to write.")]
 SeedOption = Annotated[int, typer.Option(help="Same seed, same corpus.")]
 ValidationOption = Annotated[
     float, typer.Option(help="Validation documents: a share, or a number from 1 on.")
@@ -46,7 +45,7 @@ def mscoco(
         list[Path],
         typer.Argument(help="COCO caption files, such as captions_train2014.json."),
     ],
-    output: OutputOption,
+    output: CorpusFolderOption,
     validation: ValidationOption = 0.2,
     test: TestOption = 0.2,
     versions: Annotated[
@@ -79,7 +78,7 @@ def mscoco(
 @build.command()
 def dii(
     folder: VistArgument,
-    output: OutputOption,
+    output: CorpusFolderOption,
     images: ImagesOption = None,
     strict: StrictOption = False,
     json: JsonOption = False,
@@ -98,7 +97,7 @@ def dii(
 @build.command()
 def sis(
     folder: VistArgument,
-    output: OutputOption,
+    output: CorpusFolderOption,
     images: ImagesOption = None,
     strict: StrictOption = False,
     json: JsonOption = False,
@@ -117,7 +116,7 @@ def sis(
 @build.command("dii-stress")
 def dii_stress(
     folder: VistArgument,
-    output: OutputOption,
+    output: CorpusFolderOption,
     distractors: Annotated[
         int, typer.Option(min=1, help="Captions of other images that are added.")
     ] = 45,
@@ -152,7 +151,7 @@ def rqa(
         Path,
         typer.Argument(help="Its validation questions, val.json: the test split.", metavar="VAL"),
     ],
-    output: OutputOption,
+    output: CorpusFolderOption,
     validation: Annotated[
         float, typer.Option(help="Training recipes reserved: a share, or a number from 1 on.")
     ] = 0.127,
@@ -185,7 +184,7 @@ def diy(
         list[Path],
         typer.Argument(help="Dumps of Reddit submissions: JSON lines, or .zst, .bz2, .xz of them."),
     ],
-    output: OutputOption,
+    output: CorpusFolderOption,
     pages: Annotated[
         Path, typer.Option(help="Folder of saved album pages of imgur, <album id>.html.")
     ],
@@ -225,7 +224,7 @@ def wiki(
             help="Folder of ImageCLEF's Wikipedia collection, or a JSONL file of articles."
         ),
     ],
-    output: OutputOption,
+    output: CorpusFolderOption,
     language: Annotated[str, typer.Option(help="Language of the collection's articles.")] = "en",
     # The paper's splits are 14K, 1K and 1K documents.
     validation: ValidationOption = 1 / 16,

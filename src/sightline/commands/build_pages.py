@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sightline.commands.options import JsonOption, StrictOption
+from sightline.commands.options import (
+    CorpusFolderOption,
+    JsonOption,
+    StrictOption,
+    UnitName,
+    UnitOption,
+)
 from sightline.console import print_json, report, say, say_problems
 from sightline.problems import Problems
 
 
-class Unit(StrEnum):
-    """What one sentence of a document is."""
-
-    PARAGRAPH = "paragraph"
-    SENTENCE = "sentence"
-
-
 def pages(
     folder: Annotated[Path, typer.Argument(help="Folder of HTML and Markdown pages.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Corpus folder to write.")],
+    output: CorpusFolderOption,
     links_from_layout: Annotated[
         bool, typer.Option("--links-from-layout", help="Link images to the text they stand in.")
     ] = False,
-    unit: Annotated[Unit, typer.Option(help="What one sentence is.")] = Unit.PARAGRAPH,
+    unit: UnitOption = UnitName.PARAGRAPH,
     minimum_tokens: Annotated[int, typer.Option(help="Shorter text is left out.")] = 0,
     skip_missing: Annotated[
         bool, typer.Option("--skip-missing", help="Leave out images whose file is missing.")

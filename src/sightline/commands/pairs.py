@@ -9,13 +9,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sightline.commands.link import PolicyName
-from sightline.commands.options import FeaturesOption, JsonOption, MaxLinksOption, StrictOption
+from sightline.commands.options import (
+    DocumentsArgument,
+    FeaturesOption,
+    FetchOption,
+    JsonOption,
+    MaxLinksOption,
+    ModelOption,
+    PolicyName,
+    PolicyOption,
+    SplitOption,
+    StrictOption,
+    ThresholdOption,
+    UnitName,
+    UnitOption,
+)
 from sightline.console import max_links_from, print_json, report, say, say_problems
 from sightline.problems import Problems, SightlineError
 
 if TYPE_CHECKING:
-    from sightline.pairs import LinkedDocument
+    from sightline.linked_documents import LinkedDocument
 
 
 class PairFormatName(StrEnum):
@@ -27,59 +40,56 @@ class PairFormatName(StrEnum):
 
 
 def pairs(
-    inputs: Annotated[list[Path], typer.Argument(help="Articles or corpora.", metavar="INPUT...")],
+    inputs: DocumentsArgument,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="A file, or a folder for WebDataset shards.")
     ],
     format: Annotated[
         PairFormatName | None, typer.Option(help="By default what the suffix of -o says.")
     ] = None,
-    model: Annotated[
-        str, typer.Option(help="A model folder, a CLIP or SigLIP folder, or `default`.")
-    ] = "default",
-    policy: Annotated[
-        PolicyName, typer.Option(help="How links are chosen.")
-    ] = PolicyName.ASSIGNMENT,
+    model: ModelOption = "default",
+    policy: PolicyOption = PolicyName.ASSIGNMENT,
     max_links: MaxLinksOption = "all",
+    threshold: ThresholdOption = 0.0,
     min_confidence: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Leave out pairs that are less sure.")
     ] = 0.0,
     min_score: Annotated[
         float | None, typer.Option(min=-1.0, max=1.0, help="Leave out pairs of a lower score.")
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Only these documents of a corpus.")] = None,
+    unit: UnitOption = UnitName.SENTENCE,
+    fetch: FetchOption = False,
+    split: SplitOption = None,
     features: FeaturesOption = None,
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
     """Write image-sentence pairs for training out of articles or corpora."""
-    from sightline.articles import is_article
-    from sightline.corpus import read
+    from sightline.article_folders import without_folders
     from sightline.decode_pool import DecodePool
-    from sightline.link_records import open_images, open_model
-    from sightline.linked_documents import links_of_article, links_of_corpus
+    from sightline.fetching import Fetcher
+    from sightline.link_records import open_model
+    from sightline.linked_documents import linked_documents
+    from sightline.linking import LinkChoices
     from sightline.pair_writing import pair_format, write_pairs
     from sightline.pairs import PairChoice
     from sightline.progress import Progress
 
     to = pair_format(output, format.value if format else None)
     loaded = open_model(model)
-    cap = max_links_from(max_links)
+    choices = LinkChoices(policy.value, max_links_from(max_links), threshold)
     problems = Problems(strict=strict, report=report)
     choice = PairChoice(min_confidence, min_score)
 
     def linked(pool: DecodePool) -> Iterator[LinkedDocument]:
         with Progress("pairs", None, "documents") as progress:
-            for path in inputs:
-                if is_article(path):
-                    found = links_of_article(path, loaded, policy.value, cap, pool, problems)
-                else:
-                    corpus = read(path, split=split, problems=problems, allow_empty=True)
-                    images = open_images(loaded, corpus, features, say, pool)
-                    found = links_of_corpus(corpus, loaded, images, policy.value, cap)
-                for one in found:
-                    progress.advance(note=f"{choice.pairs:,} pairs")
-                    yield one
+            for one in linked_documents(
+                without_folders(inputs), loaded, choices, pool, problems,
+                unit=unit.value, fetch=Fetcher() if fetch else None,
+                split=split, features=features, say=say,
+            ):  # fmt: skip
+                progress.advance(note=f"{choice.pairs:,} pairs")
+                yield one
         # Before the file gets its name: no document, no file.
         if not choice.documents:
             raise SightlineError("No document could be linked.")

@@ -9,6 +9,7 @@ each gets a reason to be left out, or none.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -36,6 +37,7 @@ _ITEM_WEIGHT = 0.3
 _LINK_DENSITY, _ADDED_LINK_DENSITY = 0.5, 0.1
 _FEW_LINKS = 3  # blocks
 _HEAD_BLOCKS = 30  # between the headline and the text
+_PICTURE_BLOCKS = 4  # of an image in an `aside`: its heading, caption, credit and a sentence
 
 _TAG_REASONS = {"nav": NAVIGATION, "menu": NAVIGATION, "footer": FOOTER, "aside": ASIDE}
 _TAG_REASONS |= {"dialog": ASIDE, "form": ASIDE}
@@ -65,7 +67,8 @@ _NAME_REASONS = (
                    "promotion banner outbrain taboola zergnet related recommended recommendations "
                    "popular trending newsletter subscribe subscription signup share shares sharing "
                    "sharebar sharetools social follow sidebar widget cookie cookies consent gdpr "
-                   "modal popup overlay paywall rss tags taglist noprint ambox mbox")),
+                   "modal popup overlay playlist donate donation donations rss tags taglist "
+                   "noprint ambox mbox")),
 )  # fmt: skip
 _NAME = re.compile(
     "|".join(
@@ -126,14 +129,18 @@ class _Content:
 
     def _furniture(self) -> Iterator[tuple[Box, str]]:
         """Yield the outermost boxes that are not content by what they are called."""
-        titles = _sums([float(_is_headline(block)) for block in self.walk.blocks])
+        titles = _sums(self._headlines())
+        shares = self._shares_of_names()
+        # Whether a box is in furniture, or in a figure, whose parts may be called anything.
         inside = [False] * len(self.boxes)
         for index, box in enumerate(self.boxes):
-            if box.parent >= 0 and inside[box.parent]:
+            if box.tag == "figure" or (box.parent >= 0 and inside[box.parent]):
                 inside[index] = True
                 continue
             reason = _reason(box)
             if reason is None or self._is_too_much(box):
+                continue
+            if shares.get(box.name, 0) > _TOO_MUCH_TO_LEAVE_OUT:
                 continue
             # A headline may stand in a `header-banner`, but not in a `nav`.
             if titles[box.last_block] > titles[box.first_block] and box.tag not in _TAG_REASONS:
@@ -143,8 +150,29 @@ class _Content:
             inside[index] = True
             yield box, reason
 
+    def _headlines(self) -> list[float]:
+        """Give 1 for each headline that the page's title repeats, or for all if it repeats none."""
+        title = (self.walk.title or "").casefold()
+        all_of_them = [float(_is_headline(block)) for block in self.walk.blocks]
+        repeated = [
+            float(bool(is_one) and block.text.casefold() in title)
+            for is_one, block in zip(all_of_them, self.walk.blocks, strict=True)
+        ]
+        return repeated if any(repeated) else all_of_them
+
+    def _shares_of_names(self) -> dict[str, float]:
+        """Give how much of the prose the boxes of one name hold together: each may be small."""
+        shares: dict[str, float] = defaultdict(float)
+        if self.prose[-1]:
+            for box in self.boxes:
+                if box.tag == "p":
+                    shares[box.name] += self._share(box)
+        return shares
+
     def _is_too_much(self, box: Box) -> bool:
         """Say whether a box holds so much of the page that it cannot be left out."""
+        if _ROLE_REASONS.get(box.role) is ASIDE:
+            return False
         if self.prose[-1]:
             return self._share(box) > _TOO_MUCH_TO_LEAVE_OUT
         # Of a page without prose, most of the text may well be navigation.
@@ -152,8 +180,10 @@ class _Content:
         return size > _TOO_MUCH_TO_LEAVE_OUT * self.sizes[-1] and box.tag not in _NEVER_CONTENT
 
     def _is_picture(self, box: Box) -> bool:
-        """Say whether a box is an image with its text and hardly any links."""
+        """Say whether a box is an image with a little text and hardly any links."""
         first, last = box.first_block, box.last_block
+        if last - first > _PICTURE_BLOCKS * (box.last_image - box.first_image):
+            return False
         size, linked = self.sizes[last] - self.sizes[first], self.links[last] - self.links[first]
         return box.last_image > box.first_image and linked <= _ADDED_LINK_DENSITY * size
 

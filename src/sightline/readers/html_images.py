@@ -52,7 +52,14 @@ _BADGE_HOST = re.compile(r"shields\.io|badgen\.net|badge\.fury\.io", re.I)
 _ICON_NAME = re.compile(
     r"(?:icons?|sprites?|emojis?|smil(?:ey|ie)s?|avatars?|favicons?)/.*\.(?:gif|png|svg|webp)\Z"
     r"|(?:.*[/_.-])?(?:icons?|sprites?|favicon|emoji|smiley|bullet|avatar|gravatar)(?=[_.-]|\d)"
-    r"[^/]*\.(?:gif|png|svg|webp)\Z|.*(?:\.ico|badges?\.svg)\Z",
+    r"[^/]*\.(?:gif|png|svg|webp)\Z|.*(?:\.ico|badges?\.svg)\Z"
+    # The signs of DocBook's boxes and of its navigation.
+    r"|(?:.*/)?(?:note|tip|warning|caution|important|prev|next|up|home)\.(?:gif|png|svg)\Z"
+    # Buttons and signs of other sites: btn_print.gif, icons/print.jpg, logo-facebook-2.png.
+    r"|(?:.*/)?(?:btn|button)[_-][^/]*\.(?:gif|png|svg|webp)\Z"
+    r"|icons?/(?:print|e?mail|rss|share|facebook|twitter|linkedin|pinterest)[^/]*\Z"
+    r"|(?:.*/)?(?:logo|share|follow|social)[_-](?:facebook|twitter|linkedin|google|pinterest|rss|"
+    r"whatsapp|instagram|youtube)(?![a-z])[^/]*\.(?:gif|png|svg|webp)\Z",
     re.I,
 )
 _ICON_CLASS = re.compile(

@@ -64,7 +64,11 @@ _HIDDEN_CLASS = re.compile(
     r"|element-invisible|hide-text)(?:\s|$)",
     re.I,
 )
+_ARTICLES = _names("html body main article")
+_ARTICLE_BODY = re.compile(r"article[-_]?(?:body|content|text)", re.I)
 _PERMALINK = re.compile(r"(?:^|\s)(?:mw-editsection|headerlink|header-?anchor)(?:\s|$)", re.I)
+_FIGURE = re.compile(r"(?:^|\s)(?:informal)?figure(?:\s|$)", re.I)
+_TITLE = re.compile(r"(?:^|\s)title(?:\s|$)", re.I)
 _CAPTION = re.compile(r"(?:^|[\s_-])(?:\w*caption(?:s|text|ed)?|cutline)(?:$|[\s_-])", re.I)
 
 
@@ -77,6 +81,16 @@ DECORATION = 4
 PERMALINK = 8
 #: It is a caption, or holds an image and its caption.
 CAPTION = 16
+#: It is a figure, and the title of something, which in a figure is its caption: so DocBook writes.
+FIGURE = 32
+TITLE = 64
+
+
+def holds_article(tag: str, attributes: Attributes) -> bool:
+    """Say whether an element is called the body of the page or of its article."""
+    if tag in _ARTICLES:
+        return True
+    return any(_ARTICLE_BODY.fullmatch(attributes.get(key) or "") for key in ("id", "itemprop"))
 
 
 def read_marks(attributes: Attributes) -> int:
@@ -102,4 +116,8 @@ def _class_marks(names: str) -> int:
         found |= PERMALINK
     if _CAPTION.search(names):
         found |= CAPTION
+    if _FIGURE.search(names):
+        found |= FIGURE
+    if _TITLE.search(names):
+        found |= TITLE
     return found

@@ -18,6 +18,7 @@ from sightline.readers.html_tags import (
     BOXES,
     CAPTION,
     DECORATION,
+    FIGURE,
     HIDDEN,
     HOLDERS,
     IMAGES,
@@ -29,6 +30,8 @@ from sightline.readers.html_tags import (
     SILENT,
     SKIPPED,
     SKIPPED_IMAGES,
+    TITLE,
+    holds_article,
     read_marks,
 )
 from sightline.readers.html_text import TextRun
@@ -186,7 +189,7 @@ class _Walker:
             if describes:
                 self.description, self.kind = attributes["id"], BlockKind.CAPTION
         if marks or tag in MUTED:
-            self._hide(tag, marks)
+            self._hide(tag, attributes, marks)
         return saved
 
     def close(self, tag: str, saved: _Saved) -> None:
@@ -205,13 +208,13 @@ class _Walker:
                 box.last_block, box.last_image = len(self.walk.blocks), len(self.walk.images)
         self._restore(saved)
 
-    def _hide(self, tag: str, marks: int) -> None:
+    def _hide(self, tag: str, attributes: Attributes, marks: int) -> None:
         """Take note of what hides an element or its text."""
         if tag in MUTED:
             self.text_reason = self.text_reason or MUTED[tag]
             self.in_noscript = self.in_noscript or tag == "noscript"
         if marks & HIDDEN:
-            if tag in ("html", "body"):  # hidden until a script has run
+            if holds_article(tag, attributes):  # hidden until a script has run
                 return
             self.text_reason = self.text_reason or "hidden"
             self.image_reason = self.image_reason or "hidden"
@@ -234,9 +237,9 @@ class _Walker:
         elif tag == "p" and self.kind is BlockKind.TABLE_CELL:
             self.kind = BlockKind.PARAGRAPH
         captioned = bool(marks & CAPTION) and tag != "figcaption"
-        if captioned and kind is None:
+        if kind is None and (captioned or (marks & TITLE and self.figure >= 0)):
             self.kind, self.level = BlockKind.CAPTION, 0
-        if tag == "figure" or (captioned and self.figure < 0):
+        if tag == "figure" or marks & FIGURE or (captioned and self.figure < 0):
             self.figure = self.figures
             self.figures += 1
         if tag in BOXES or "class" in attributes or "id" in attributes:

@@ -228,7 +228,7 @@ def _numbered(path: Path, problems: Problems) -> Iterator[tuple[int, list[bytes]
                 yield number, lines
                 number += len(lines)
         except _StreamError as error:
-            problems.add(path, number, None, str(error))
+            problems.cut_off(path, number, str(error))
 
 
 def _lines(file: BufferedReader) -> Iterator[list[bytes]]:

@@ -9,19 +9,21 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from sightline.documents import Document
 from sightline.pages import LeftOut, Page, PageImage, Unit, page_to_document
 from sightline.problems import Problems, SightlineError
-from sightline.readers import html, markdown
+from sightline.readers import html, markdown, text
 from sightline.readers.html_images import is_remote
 
 SUFFIXES = frozenset((".html", ".htm", ".xhtml", ".md", ".markdown"))
+TEXT_SUFFIX = ".txt"
 _MARKDOWN = frozenset((".md", ".markdown"))
+_IMAGES = frozenset((".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".avif"))
 # What browsers call the folder of a saved page, after the page's own name: its pages are frames.
 _SAVED_FOLDERS = (
     *("_files", ".files", "-files", "_file", "-Dateien", "_fichiers", "_archivos", "_arquivos"),
@@ -99,7 +101,7 @@ class PageFolder:
 
 
 def read_page(path: Path) -> Page:
-    """Read one HTML or Markdown file, which its suffix tells apart."""
+    """Read one HTML, Markdown or text file, which its suffix tells apart."""
     if path.exists() and not path.is_file():  # a pipe would be waited for
         raise SightlineError("The page is not a regular file.")
     suffix = path.suffix.lower()
@@ -111,10 +113,40 @@ def read_page(path: Path) -> Page:
         raise SightlineError(f"The page cannot be read: {error.strerror}.") from error
     if suffix in _MARKDOWN:
         return markdown.read_markdown(data)
+    if suffix == TEXT_SUFFIX:
+        return text.read_text(data)
     return html.read_html(data, xml=suffix == ".xhtml")
 
 
-def find_pages(root: Path, dropped: Counter[str]) -> list[Path]:
+def with_images_beside(page: Page, path: Path) -> Page:
+    """Give a page that refers to no image those of its folder, if no other page or text is there.
+
+    They follow the text: a folder with a text and images is one document.
+    """
+    if page.images or any(
+        file.suffix.lower() in SUFFIXES | {TEXT_SUFFIX} and file.name != path.name
+        for file in path.parent.iterdir()
+    ):
+        return page
+    last = len(page.blocks) - 1
+    names = (os.fsencode(name) for name in images_in(path.parent))
+    return replace(page, images=tuple(PageImage(quote(name), last) for name in names))
+
+
+def images_in(folder: Path) -> list[str]:
+    """Give the names of the image files in a folder, in an order in which 2 stands before 10."""
+    names = (file.name for file in folder.iterdir() if file.suffix.lower() in _IMAGES)
+    return sorted((name for name in names if not name.startswith(".")), key=_by_numbers)
+
+
+def _by_numbers(name: str) -> list[tuple[int, str]]:
+    parts = re.findall(r"\d+|\D+", name.casefold())
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
+def find_pages(
+    root: Path, dropped: Counter[str], suffixes: Container[str] = SUFFIXES
+) -> list[Path]:
     """Give the pages below a resolved folder, by path; counts what is not looked into."""
     pages = []
 
@@ -128,7 +160,7 @@ def find_pages(root: Path, dropped: Counter[str]) -> list[Path]:
         dropped["links to folders"] += sum(Path(place, f).is_symlink() for f in folders)
         folders[:] = [f for f in folders if f not in saved and not f.startswith(".")]
         for path in (Path(place, name) for name in names):
-            if path.suffix.lower() not in SUFFIXES:
+            if path.suffix.lower() not in suffixes:
                 continue
             if path.is_symlink() and not path.resolve().is_relative_to(root):
                 dropped["links to pages outside the folder"] += 1

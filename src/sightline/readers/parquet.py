@@ -58,10 +58,16 @@ def parquet_rows(
     """Yield each row's number and its columns; a row that cannot be read is a problem."""
     with open_for_reading(path) as file:
         for row, record in enumerate(_records(path, file, needed), start=1):
-            if isinstance(record, str):
+            if isinstance(record, _CutOff):
+                problems.cut_off(path, row, record)
+            elif isinstance(record, str):
                 problems.add(path, row, None, record)
             else:
                 yield row, record
+
+
+class _CutOff(str):
+    """Why nothing after a row can be read."""
 
 
 def parquet_columns(path: Path) -> list[str]:
@@ -140,7 +146,7 @@ def _records(path: Path, file: IO[bytes], needed: Iterable[str]) -> Iterator[dic
         try:
             batch = next(batches, None)
         except (pyarrow.ArrowException, OSError) as error:
-            yield f"the Parquet data is damaged from here on ({error})"
+            yield _CutOff(f"the Parquet data is damaged from here on ({error})")
             return
         if batch is None:
             return

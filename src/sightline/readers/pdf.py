@@ -34,6 +34,7 @@ _SMALLEST_SIDE = 20.0  # points; rules, bullets and icons are smaller
 _FEWEST_PIXELS = 24  # of a side
 _WHOLE_PAGE = 0.8  # of the page: a scan or a background
 _MARGIN = 0.09  # of the page's height, where headers and footers stand
+_NUMBER_MARGIN = 0.17  # where page numbers stand: LaTeX leaves so much below its text
 _REPEATED = 3  # pages that have the same header, or the same picture
 _DIGITS = re.compile(r"\d+")
 _PAGE_NUMBER = re.compile(r"(?:page|seite|p\.)?\s*[-–]?\s*(?:\d{1,4}|[ivxlc]{1,7})\s*[-–]?\Z", re.I)
@@ -171,9 +172,12 @@ def _drop_margins(reading: _Reading) -> None:
         seen.update({_pattern(line) for line in page.lines if _in_margin(line, page.height)})
     for page in reading.pages:
         kept = []
+        lowest = min((line.box.top for line in page.lines), default=0.0)
         for line in page.lines:
-            repeated = seen[_pattern(line)] >= _REPEATED or _PAGE_NUMBER.match(line.text)
-            if repeated and _in_margin(line, page.height):
+            is_number = bool(_PAGE_NUMBER.match(line.text))
+            repeated = seen[_pattern(line)] >= _REPEATED or is_number
+            is_last = line.box.top == lowest < _NUMBER_MARGIN * page.height
+            if (repeated and _in_margin(line, page.height)) or (is_number and is_last):
                 reading.left_out.text["headers and footers"] += len(line.text)
             else:
                 kept.append(line)

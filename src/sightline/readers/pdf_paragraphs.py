@@ -24,8 +24,9 @@ _USUAL_PITCH = 1.2  # of the font size, where there are too few lines to tell
 _LONGEST_HEADING = 200  # characters
 _FEWEST_CELLS = 3  # of a row of a table
 _ENDS = re.compile(r"[.!?:;。！？][\"”’')\]]*\d{0,2}\Z")
-_ITEM = re.compile(r"(?:[•‣▪●○◦■□–—*·➢✓-]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)])\s+\S")
-_BULLET = re.compile(r"[•‣▪●○◦■□–—*·➢✓-]\s+")
+# The control character is the bullet of LaTeX's symbol fonts that say nothing of Unicode.
+_ITEM = re.compile(r"(?:[•‣▪●○◦■□–—*·➢✓\x88-]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)])\s+\S")
+_BULLET = re.compile(r"[•‣▪●○◦■□–—*·➢✓\x88-]\s+")
 _NUMBERED_HEADING = re.compile(r"(?:\d{1,2}(?:\.\d{1,2})*\.?|[A-Z]\.)\s+[A-Z]")
 _LONGEST_WORD = 50  # characters; patterns look no farther back in a long paragraph
 _LAST_WORD = re.compile(r"([^\W\d_]+)[-‐\x02]\Z")

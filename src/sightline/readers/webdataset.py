@@ -118,7 +118,7 @@ def _groups(
                     key, parts = name[1], {}
                 _add(shard, member, name[2].lower(), parts, problems)
     except TarError as error:
-        problems.add(shard, key, None, f"{error}; what came before is kept")
+        problems.cut_off(shard, key, f"{error}; what came before is kept")
         cut = _NAME.fullmatch(error.name)
         if cut is not None and cut[1] == key:
             return

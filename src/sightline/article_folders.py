@@ -1,0 +1,57 @@
+"""Plain folders: articles that are given by the folder they lie in."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+from sightline.articles import KINDS
+from sightline.corpus import read
+from sightline.problems import SightlineError
+from sightline.readers.page_folder import TEXT_SUFFIX, find_pages, images_in
+
+# A folder with one of these is a corpus or holds shards of one, whatever else is in it.
+_CORPORA = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".jsonl.zip", ".parquet", ".tar")
+
+
+def without_folders(inputs: Iterable[Path]) -> list[Path]:
+    """Give the articles in and below plain folders in place of these; all else stays as it is.
+
+    A text file counts where images lie beside it and no other article: together they are one. A
+    folder without any article stays too, for what reads it to say what it is not.
+    """
+    found: list[Path] = []
+    for path in inputs:
+        found += _articles_below(path) or [path] if _is_plain_folder(path) else [path]
+    return list(dict.fromkeys(found))
+
+
+def _is_plain_folder(path: Path) -> bool:
+    if not path.is_dir() or any(file.name.endswith(_CORPORA) for file in path.iterdir()):
+        return False
+    try:
+        read(path)
+    except SightlineError:
+        return True
+    return False
+
+
+def _articles_below(folder: Path) -> list[Path]:
+    root = folder.resolve()
+    by_place: dict[Path, list[Path]] = defaultdict(list)
+    for file in find_pages(root, Counter(), KINDS):
+        by_place[file.parent].append(folder / file.relative_to(root))
+    return [article for place, files in by_place.items() for article in _of_one(place, files)]
+
+
+def _of_one(place: Path, files: list[Path]) -> list[Path]:
+    articles = [file for file in files if file.suffix.lower() != TEXT_SUFFIX]
+    if articles or not images_in(place):
+        return articles
+    if len(files) > 1:
+        raise SightlineError(
+            f"{files[0].parent}: {len(files)} texts lie beside the images, and nothing says which "
+            "belong together; put each text with its images into a folder of its own."
+        )
+    return files

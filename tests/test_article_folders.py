@@ -1,0 +1,103 @@
+"""Plain folders and plain text: what is one article, and which images it has."""
+
+import json
+
+import pytest
+from made_files import picture
+from test_cli import sightline
+from test_image_features import link_model
+
+from sightline.article_folders import without_folders
+from sightline.articles import read_article
+from sightline.problems import SightlineError
+from sightline.readers.text import MAX_BYTES, read_text
+
+
+def write(folder, *names):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        is_image = file.suffix in (".png", ".jpg")
+        file.write_bytes(picture(len(name)) if is_image else b"A fox runs.\n\nAn owl sleeps.\n")
+    return folder
+
+
+def test_a_text_and_images_are_one_article(tmp_path):
+    folder = write(tmp_path / "trip", "notes.txt", "b10.png", "b9.jpg", "a b#%20.png", ".x.png")
+    assert without_folders([folder, folder]) == [folder / "notes.txt"]
+    article = read_article(folder / "notes.txt", images_beside=True)
+    assert article.kind == "text"
+    assert article.document.sentences == ("A fox runs.", "An owl sleeps.")
+    assert [image.name for image in article.images] == ["a b#%20.png", "b9.jpg", "b10.png"]
+    assert all(image.content == folder / image.name for image in article.images)
+    assert {image.position for image in article.images} == {len(article.page.text)}
+    assert read_article(folder / "notes.txt").images == ()
+
+
+def test_a_page_has_the_images_beside_it_only_if_it_refers_to_none_and_is_alone(tmp_path):
+    folder = write(tmp_path, "one.md", "a.png", "b.png")
+    assert len(read_article(folder / "one.md", images_beside=True).images) == 2
+    (folder / "one.md").write_text("A fox.\n\n![](b.png)\n")
+    assert [i.name for i in read_article(folder / "one.md", images_beside=True).images] == ["b.png"]
+    write(folder, "two.md")
+    assert read_article(folder / "two.md", images_beside=True).images == ()
+
+
+def test_every_article_in_and_below_a_folder_is_found(tmp_path):
+    folder = write(
+        tmp_path,
+        *("page.html", "page_files/frame.html", "page_files/a.png", "book.epub", "robots.txt"),
+        *("sub/report.pdf", "sub/deep/notes.txt", "sub/deep/a.png", "texts/a.txt", "texts/b.txt"),
+    )
+    found = [path.relative_to(folder).as_posix() for path in without_folders([folder])]
+    assert found == ["book.epub", "page.html", "sub/deep/notes.txt", "sub/report.pdf"]
+
+
+def test_corpora_files_and_folders_without_an_article_stay(tmp_path):
+    corpus = write(tmp_path / "corpus", "documents.jsonl", "README.md")
+    shards = write(tmp_path / "shards", "part-1.jsonl.gz", "README.md")
+    images = write(tmp_path / "images", "a.png")
+    inputs = [corpus, shards, images, tmp_path / "gone.html"]
+    assert without_folders(inputs) == inputs
+
+
+def test_several_texts_beside_images_are_refused(tmp_path):
+    folder = write(tmp_path / "mixed", "a.txt", "b.txt", "a.png")
+    with pytest.raises(SightlineError, match="2 texts lie beside the images"):
+        without_folders([folder])
+
+
+@pytest.mark.parametrize(
+    ("text", "paragraphs"),
+    [
+        ("One.\r\n\r\nTwo.\r\n", ["One.", "Two."]),
+        ("A dog\nA cat\n", ["A dog", "A cat"]),
+        (f"{'word ' * 12}\n  goes on\n\fNext", [f"{'word ' * 12}goes on", "Next"]),
+        ("\ufeffÄpfel", ["Äpfel"]),
+        ("", []),
+    ],
+)
+def test_paragraphs_of_text(text, paragraphs):
+    page = read_text(text.encode())
+    assert [block.text for block in page.blocks] == paragraphs
+    assert not page.left_out.to_record()
+
+
+def test_text_in_another_encoding_and_text_beyond_the_limit():
+    assert read_text("Käse".encode("latin-1")).blocks[0].text == "Käse"
+    with pytest.raises(SightlineError, match="16 MiB"):
+        read_text(b"x" * (MAX_BYTES + 1))
+
+
+def test_a_folder_is_linked_and_made_pairs_of(tmp_path):
+    folder = write(tmp_path / "trip", "notes.txt", "a.png", "b.png")
+    link_model("efficientnet-lite0").save_pretrained(tmp_path / "model")
+    out, _ = sightline("link", folder, "--model", tmp_path / "model", "--unit", "paragraph")
+    record = json.loads(out)
+    assert record["id"].endswith("trip/notes.txt")
+    assert [image["status"] for image in record["images"]] == ["ok", "ok"]
+    options = ["--model", tmp_path / "model", "--policy", "threshold", "--threshold", "-1"]
+    sightline("pairs", folder, *options, "-o", tmp_path / "pairs.jsonl")
+    pairs = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
+    assert {pair["image"] for pair in pairs} == {"trip/a.png", "trip/b.png"}
