@@ -144,6 +144,8 @@ class ClipModel:
 
     #: The image half is always at hand.
     reads_images = True
+    #: Its folder has no place for one, so that its links have no confidence.
+    calibration = None
 
     @property
     def backbone(self) -> str:

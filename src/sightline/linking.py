@@ -31,6 +31,16 @@ class Link:
     confidence: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LinkChoices:
+    """How links are chosen, as `link` and `confident_links` take it."""
+
+    policy: Policy = "assignment"
+    max_links: MaxLinks = "all"
+    threshold: float = 0.0
+    min_confidence: float = 0.0
+
+
 def link(
     similarity_SV: NDArray[np.floating],
     policy: Policy = "assignment",
@@ -83,8 +93,8 @@ def confident_links(links: Iterable[Link], min_confidence: float) -> list[Link]:
         return found
     if any(one.confidence is None for one in found):
         raise SightlineError(
-            "This model was not calibrated, so its links have no confidence; leave "
-            "--min-confidence out, or choose by score with --policy threshold."
+            "This model was not calibrated, so its links have no confidence; calibrate it with "
+            "'sightline calibrate', or choose by score with --policy threshold."
         )
     return [one for one in found if (one.confidence or 0.0) >= min_confidence]
 

@@ -1,0 +1,53 @@
+"""`sightline calibrate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sightline.commands.options import CorpusArgument, FeaturesOption, JsonOption, StrictOption
+from sightline.console import print_json, report, say, say_problems
+from sightline.problems import Problems
+
+
+def calibrate(
+    model: Annotated[str, typer.Argument(help="A model folder, or `default`.")],
+    corpus: CorpusArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Model folder to write; else MODEL itself."),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Which documents; by default val, or all if there are none.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same calibration.")] = 1,
+    features: FeaturesOption = None,
+    strict: StrictOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Estimate how sure a model's links are, from documents whose links need not be known."""
+    from sightline.calibration import calibrate as estimate
+    from sightline.calibration import calibrated, store_calibration
+    from sightline.corpus import read
+    from sightline.model import LinkModel
+
+    if output is None and not Path(model).is_dir():
+        raise typer.BadParameter(f"{model} is not a folder; name one to write to with -o")
+    loaded = LinkModel.from_pretrained(model)
+    problems = Problems(strict=strict, report=report)
+    documents = read(corpus, problems=problems)
+    chosen = split or ("val" if next(documents.documents("val"), None) else None)
+    found = estimate(loaded, documents, chosen, features, seed, say)
+    if output is None:
+        store_calibration(Path(model), found)
+    else:
+        calibrated(loaded, found).save_pretrained(output)
+    say_problems(problems)
+    say(
+        f"calibrated on {found.documents:,} {f'{chosen} ' if chosen else ''}documents: "
+        f"sharpness {found.sharpness:.1f}, level {found.level:.2f}; model in {output or model}"
+    )
+    if json:
+        print_json(found.to_json())
