@@ -12,6 +12,7 @@ from sightline.documents import Document
 from sightline.readers.native import write_jsonl
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
+DEMO = Path(__file__).parents[1] / "src" / "sightline" / "data" / "demo"
 #: Options that make the README's training runs short; the last of an option's values counts.
 SHORT = ["--epochs", "1", "--dimension", "8", "--hidden", "8", "--negative-documents", "5"]
 
@@ -51,6 +52,9 @@ def names(tmp_path_factory, textbooks):
         "FEATURES": folder / "features",
         "glove.txt.gz": textbooks / "word_vectors.npz",
         "links.jsonl": folder / "links.jsonl",
+        "article.html": DEMO / "threats-to-biodiversity.html",
+        "article.links.html": folder / "article.links.html",
+        "sightline-demo": folder / "sightline-demo",
     }
 
 
@@ -68,18 +72,22 @@ def test_commands(names):
             arguments[arguments.index(names["CORPUS"])] = names["IMAGES"].parent
         sightline(*arguments)
         seen.append(command[0])
-    assert seen == ["features", "train", "evaluate", "link", "train", "train"]
+    assert seen == ["demo", "link", "alt", "features", "train", "evaluate", "link", "train", "train"]
+    assert "<html" in names["article.links.html"].read_text()
     assert names["links.jsonl"].read_bytes().count(b"\n") == 1115
 
 
 def test_python(names, capsys):
     (code,) = blocks("python")
-    for name in ("CORPUS", "MODEL"):
-        code = code.replace(f'"{name}"', repr(str(names[name])))
+    code = code.replace('"CORPUS"', repr(str(names["CORPUS"])))
     exec(code, {})  # the README's own lines
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) > 100
     assert "'auc'" in printed[-1]
+
+
+def test_it_is_short():
+    assert len(README.splitlines()) < 200
 
 
 def test_the_file_tree_names_every_module():
