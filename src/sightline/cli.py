@@ -8,6 +8,7 @@ heavy modules are imported where they are used, so that `--help` answers at once
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -15,14 +16,17 @@ import typer
 from sightline.commands.alt import alt
 from sightline.commands.analyze import analyze
 from sightline.commands.build import build
+from sightline.commands.calibrate import calibrate
 from sightline.commands.convert import convert
 from sightline.commands.corpus import corpus
+from sightline.commands.demo import demo
 from sightline.commands.duplicates import duplicates
 from sightline.commands.evaluate import evaluate
 from sightline.commands.features import features
 from sightline.commands.link import link
 from sightline.commands.pairs import pairs
 from sightline.commands.reproduce import reproduce
+from sightline.commands.serve import serve
 from sightline.commands.train import train
 from sightline.console import say
 from sightline.problems import SightlineError
@@ -39,10 +43,12 @@ app = typer.Typer(
 )
 
 for command in (
+    demo,
     link,
     alt,
     pairs,
     train,
+    calibrate,
     evaluate,
     features,
     corpus,
@@ -50,6 +56,7 @@ for command in (
     analyze,
     reproduce,
     convert,
+    serve,
 ):
     app.command()(command)
 app.add_typer(build)
@@ -70,6 +77,21 @@ def main() -> None:
         # The reader of our output left; nothing is wrong.
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        # A full disk or the limit of open files, met where no better sentence is known.
+        place = error.filename or "the output"
+        say(f"Error: {place} cannot be read or written: {error.strerror or error}.")
+        _forget_output()
+        sys.exit(1)
+    except MemoryError:
+        say("Error: The memory of this machine, or what its limits allow, is used up.")
+        sys.exit(1)
+
+
+def _forget_output() -> None:
+    """Leave the interpreter nothing to write at its end, which would fail once more."""
+    with suppress(OSError):
+        sys.stdout.close()
 
 
 def _version(wanted: bool) -> None:

@@ -135,6 +135,11 @@ class _Pass(Problems):
             # Not before the call: what strict problems raise has to be raised by every pass.
             self._corpus._reported = self.count
 
+    def cut_off(self, file: str | Path, line: int | str | None, reason: str) -> None:
+        """Let the corpus know that documents are lost."""
+        super().cut_off(file, line, reason)
+        self._corpus.problems.cut = self._corpus.problems.cut or self.cut
+
 
 def _find(path: Path) -> tuple[Path, Reader]:
     if path.is_dir():

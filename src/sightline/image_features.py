@@ -42,24 +42,28 @@ class StoredImages:
 
     def read(self, documents: Sequence[Document]) -> tuple[list[list[ImageStatus]], FloatArray]:
         """Look the images up by id or path."""
+        store, ok = self.store, str(Status.ok)
+        rows = store.rows([image for document in documents for image in document.images])
+        distinct, place = np.unique(rows[rows >= 0], return_inverse=True)
+        vectors = store.vectors(distinct)
+        finite = np.logical_and.reduce(np.isfinite(vectors), axis=1)
+        usable = rows >= 0
+        usable[usable] = finite[place]
         statuses: list[list[ImageStatus]] = []
-        usable: list[int] = []
+        images = iter(zip(rows.tolist(), usable.tolist(), strict=True))
         for document in documents:
-            rows = self.store.rows(document.images)
-            damaged = set(self.store.non_finite(rows[rows >= 0]).tolist())
             found: list[ImageStatus] = []
-            for image, row in zip(document.images, rows.tolist(), strict=True):
-                status, reason = str(Status.ok), None
+            # Its own images only: those of the documents after it are left in `images`.
+            for image, (row, fine) in zip(document.images, images, strict=False):
+                status, reason = ok, None
                 if row < 0:
-                    status, reason = self.store.absence(image)
-                elif row in damaged:
+                    status, reason = store.absence(image)
+                elif not fine:
                     status = str(Status.undecodable)
-                    reason = f"NaN or infinity in the features {self.store.folder}"
-                else:
-                    usable.append(row)
+                    reason = f"NaN or infinity in the features {store.folder}"
                 found.append({"id": image, "status": status, "reason": reason})
             statuses.append(found)
-        return statuses, self.store.vectors(np.array(usable, np.int64))
+        return statuses, vectors[place[usable[rows >= 0]]]
 
 
 @dataclass(frozen=True, eq=False)

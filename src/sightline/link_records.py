@@ -7,21 +7,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sightline.batches import open_features
+from sightline.bulk_linking import Block, link_block, links_in_order, similarity_blocks
 from sightline.clip_backbones import is_clip_folder
 from sightline.clip_model import ClipModel
+from sightline.confidence import Calibration, links_with
 from sightline.corpus import Corpus
 from sightline.decode_pool import DecodePool
 from sightline.documents import Document
 from sightline.features import FeatureStore, features_beside
-from sightline.image_features import ImageFiles, ImageSource, StoredImages, groups
-from sightline.linking import MaxLinks, Policy, confident_links, link
+from sightline.image_features import ImageFiles, ImageSource, StoredImages
+from sightline.linking import LinkChoices, MaxLinks, Policy, confident_links
 from sightline.model import LinkModel
 from sightline.problems import SightlineError
 
-#: Encoded together; bounds memory whatever the length of the corpus.
-_DOCUMENTS_AT_ONCE = 256
+#: Documents, sentences and images that are linked together: many, so that arrays are long, but
+#: bounded, and so is memory (0.4 GB at d = 1024) whatever the length of the corpus.
+_STORED_AT_ONCE = (2048, 65_536, 8_192)
+#: Where image files have to be read, results should not be long in coming.
+_FILES_AT_ONCE = (256, 65_536, 8_192)
+#: Documents from which on compiled assignment pays for its loading (0.7 s).
+_COMPILE_FROM = 256
 
 
 def open_model(name_or_folder: str | Path) -> LinkModel | ClipModel:
@@ -81,37 +89,90 @@ def link_records(
     `threshold` is that of the policy of this name; links less sure than `min_confidence` are left
     out.
     """
-    for group in groups(documents, _DOCUMENTS_AT_ONCE):
-        statuses, features = images.read(group)
-        readable = [
-            [place for place, status in enumerate(of_document) if status["status"] == "ok"]
-            for of_document in statuses
-        ]
-        seen = [
-            Document(document.id, document.sentences, tuple(document.images[v] for v in places))
-            for document, places in zip(group, readable, strict=True)
-        ]
-        matrices = model.similarity_matrices(seen, features)
-        for document, of_document, places, similarity_SV in zip(
-            group, statuses, readable, matrices, strict=True
-        ):
-            found = link(similarity_SV, policy, max_links, threshold)
-            record: dict[str, Any] = {
-                "id": document.id,
-                "links": [
-                    {
-                        "sentence": one.sentence,
-                        "image": places[one.image],
-                        "score": one.score,
-                        "confidence": one.confidence,
-                    }
-                    for one in confident_links(found, min_confidence)
-                ],
-                "images": of_document,
-                "sentences": list(document.sentences),
-            }
-            if matrix:
-                whole = np.full((len(document.sentences), len(of_document)), np.nan)
-                whole[:, places] = similarity_SV
-                record["matrix"] = whole.tolist()
-            yield record
+    choices = LinkChoices(policy, max_links, threshold, min_confidence)
+    stored = isinstance(images, StoredImages)
+    for group in _groups(documents, *(_STORED_AT_ONCE if stored else _FILES_AT_ONCE)):
+        # By itself, so that nothing of a group is left in memory when the next one is read.
+        yield from _records_of_group(model, group, images, choices, matrix)
+
+
+def _records_of_group(
+    model: LinkModel | ClipModel,
+    group: list[Document],
+    images: ImageSource,
+    choices: LinkChoices,
+    matrix: bool,
+) -> Iterator[dict[str, Any]]:
+    statuses, features = images.read(group)
+    readable = [
+        [place for place, status in enumerate(of_document) if status["status"] == "ok"]
+        for of_document in statuses
+    ]
+    blocks = similarity_blocks(
+        model.encode_sentences([s for document in group for s in document.sentences]),
+        model.encode_images(features),
+        [len(document.sentences) for document in group],
+        [len(places) for places in readable],
+    )
+    compiled = len(group) >= _COMPILE_FROM
+    wanted = choices.policy, choices.max_links, choices.threshold
+    found = [(block, link_block(block, *wanted, compiled)) for block in blocks]
+    matrices = {place: one for block, _ in found for place, one in block.matrices().items()}
+    confidences = _confidences(model.calibration, (block for block, _ in found))
+    for place, (document, of_document, places, links) in enumerate(
+        zip(group, statuses, readable, links_in_order(found, len(group)), strict=True)
+    ):
+        if place in confidences:
+            links = links_with(confidences[place], links)
+        record: dict[str, Any] = {
+            "id": document.id,
+            "links": [
+                {
+                    "sentence": one.sentence,
+                    "image": places[one.image],
+                    "score": one.score,
+                    "confidence": one.confidence,
+                }
+                for one in confident_links(links, choices.min_confidence)
+            ],
+            "images": of_document,
+            "sentences": list(document.sentences),
+        }
+        if matrix:
+            whole = np.full((len(document.sentences), len(of_document)), np.nan)
+            if place in matrices:
+                whole[:, places] = matrices[place]
+            record["matrix"] = whole.tolist()
+        yield record
+
+
+def _confidences(
+    calibration: Calibration | None, blocks: Iterable[Block]
+) -> dict[int, NDArray[np.float64]]:
+    """The confidences of each document's pairs, by its place, where the model is calibrated."""
+    if calibration is None:
+        return {}
+    return {
+        int(document): confidence_SV
+        for block in blocks
+        for document, confidence_SV in zip(
+            block.documents_B, calibration.confidences(block.similarity_BSV), strict=True
+        )
+    }
+
+
+def _groups(
+    documents: Iterable[Document], most: int, most_sentences: int, most_images: int
+) -> Iterator[list[Document]]:
+    """Documents in their order, so many at a time; one that is too large comes alone."""
+    group: list[Document] = []
+    sentences = images = 0
+    for document in documents:
+        sentences += len(document.sentences)
+        images += len(document.images)
+        if group and (len(group) == most or sentences > most_sentences or images > most_images):
+            yield group
+            group, sentences, images = [], len(document.sentences), len(document.images)
+        group.append(document)
+    if group:
+        yield group

@@ -32,6 +32,7 @@ from sightline.model_files import (
     FORMAT,
     ModelError,
     check_weights,
+    largest_weights,
     member_folders,
     part,
     read_config,
@@ -273,35 +274,44 @@ class LinkModel:
 
         The name `default` is the model that comes with the package.
         """
-        folder = BUNDLED if name_or_folder == "default" else Path(name_or_folder)
+        return cls._load(BUNDLED if name_or_folder == "default" else Path(name_or_folder))
+
+    @classmethod
+    def _load(cls, folder: Path, within: Path | None = None) -> LinkModel:
+        """Load a folder; `within` is the folder of the model that it is a member of."""
         if not folder.is_dir():
             raise ModelError(
-                f"{name_or_folder} is not a model folder; train one with "
-                f"'sightline train CORPUS -o {name_or_folder}'."
+                f"{folder} is not a model folder; train one with "
+                f"'sightline train CORPUS -o {folder}'."
             )
         config = read_config(folder)
+        # Before they are read: a member could be a link to the folder that it lies in.
+        if within is not None and config.get("members"):
+            raise ModelError(f"{within}: a member does not fit the model: it has members itself.")
         settings = Settings.from_json(config.pop("settings", None), str(folder / "config.json"))
         part(folder, "vocabulary.json")
         vocabulary = Vocabulary.load(folder / "vocabulary.json")
         file = folder / "model.safetensors"
-        weights, metadata = read_weights(file, part(folder, file.name))
+        dimension = config.pop("feature_dimension")
+        most = largest_weights(folder, settings, len(vocabulary), dimension)
+        weights, metadata = read_weights(file, part(folder, file.name, most))
         if metadata.get("vocabulary_sha256") != vocabulary_hash(vocabulary):
             raise ModelError(
                 f"{folder / 'vocabulary.json'} is not the vocabulary that model.safetensors was "
                 "trained with; copy the whole folder again."
             )
-        check_weights(folder, weights, settings, len(vocabulary), config.pop("feature_dimension"))
+        check_weights(folder, weights, settings, len(vocabulary), dimension)
         calibration_of(config, str(folder / "config.json"))  # refused here, not when it is used
         config.pop("format")
         backbone = config.pop("backbone")
         tuned = read_tuned(folder, backbone, metadata) if settings.finetune_images else None
         members = tuple(
-            Member(cls.from_pretrained(inside), share)
+            Member(cls._load(inside, folder), share)
             for inside, share in member_folders(folder, config.pop("members", {}))
         )
         model = cls(settings, vocabulary, weights, backbone, config, tuned, members)
         for member in members:
-            if member.model.members or member.model.feature_dimension != model.feature_dimension:
+            if member.model.feature_dimension != model.feature_dimension:
                 raise ModelError(f"{folder}: a member does not fit the model.")
         return model
 

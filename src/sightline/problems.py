@@ -58,6 +58,8 @@ class Problems:
     keep: int = 100
     count: int = 0
     first: list[Problem] = field(default_factory=list)
+    #: The first file of which all after some place is lost, if any.
+    cut: Problem | None = None
 
     def add(self, file: str | Path, line: int | str | None, field: str | None, reason: str) -> None:
         """Record one problem; raises `ProblemError` if strict."""
@@ -69,3 +71,8 @@ class Problems:
             self.first.append(problem)
         if self.report is not None:
             self.report(problem)
+
+    def cut_off(self, file: str | Path, line: int | str | None, reason: str) -> None:
+        """Record that nothing after this place of a file can be read."""
+        self.cut = self.cut or Problem(str(file), line, None, reason)
+        self.add(file, line, None, reason)

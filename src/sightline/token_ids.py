@@ -1,8 +1,8 @@
 """Many sentences as token ids at once: what `tokenize` and `Vocabulary.encode` give one by one.
 
 Words come again and again, with the punctuation around them too. So the pieces between spaces
-are looked up instead of being split anew, and the rest is array operations: about a tenth of the
-time that a regular expression takes for each sentence.
+are looked up instead of being split anew, and the rest is array operations: four fifths of the
+time that one sentence after the other takes (5.4 against 6.6 µs, measured).
 """
 
 from __future__ import annotations

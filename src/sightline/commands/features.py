@@ -8,6 +8,13 @@ from typing import Annotated
 import typer
 
 from sightline.commands.options import JsonOption, StrictOption
+from sightline.commands.shards import (
+    EngineAddressOption,
+    EngineName,
+    EngineOption,
+    is_sharded,
+    work_on_shards,
+)
 from sightline.console import print_json, report, say, say_problems
 from sightline.problems import Problems, SightlineError
 
@@ -18,23 +25,38 @@ def features(
         typer.Argument(help="Corpora, folders of images or images.", metavar="CORPUS..."),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Feature store to write, or to add to.")
+        Path,
+        typer.Option(
+            "--output", "-o", help="Feature store to write, or to add to; of shards, a folder."
+        ),
     ],
     backbone: Annotated[str, typer.Option(help="Pretrained image network.")] = "efficientnet-lite0",
     weights: Annotated[
         Path | None, typer.Option(help="Weights of the backbone, if not the known ones.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=0, help="Decoding processes; 0: threads, not isolated.")
+        int | None,
+        typer.Option(min=0, help="Decoding processes, 0: threads, not isolated; shards at a time."),
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Images computed at a time.")] = 8,
+    engine: EngineOption = EngineName.LOCAL,
+    engine_address: EngineAddressOption = None,
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Compute the features of a corpus's images; run again, it adds only what is missing."""
+    """Compute the features of a corpus's images; run again, it adds only what is missing.
+
+    A folder of shards in gives a folder of feature stores out, one per shard.
+    """
     from sightline.backbone_names import open_backbone
     from sightline.extraction import STATUSES, extract_features
 
+    if engine is not EngineName.LOCAL or is_sharded(inputs, output, tar_folders=True):
+        from sightline.shard_work import features_work
+
+        work = features_work(backbone, weights, batch, strict=strict)
+        work_on_shards(inputs, output, work, engine, workers or None, engine_address)
+        return
     problems = Problems(strict=strict, report=report)
     network = open_backbone(backbone, weights, threads=1)
     summary = extract_features(
