@@ -162,6 +162,9 @@ def test_numbers_are_centred_and_scaled():
     assert np.unique(found[0]) == -127 / 128
     assert np.unique(found[1]) == 0
     assert np.unique(found[2]) == 1
+    batch = np.full((2, 3, 224, 224), 9, np.float32)
+    assert LITE.normalise(LITE.resize(pixels), out=batch[1]).base is batch
+    assert (batch[1] == found).all() and (batch[0] == 9).all()
 
 
 def test_the_middle_of_an_image_of_the_right_size_is_copied():

@@ -25,7 +25,7 @@ from sightline.extraction import extract_features
 from sightline.features import FeatureStore, write_feature_store
 from sightline.image_features import ImageFiles, StoredImages
 from sightline.link_records import link_records, open_images, open_model
-from sightline.model import ModelError
+from sightline.model_files import ModelError
 from sightline.problems import MissingExtraError, SightlineError
 
 torch = pytest.importorskip("torch", reason="CLIP folders need the extra hf: torch")

@@ -26,7 +26,7 @@ from sightline.finetuning import FineTuningRun
 from sightline.image_batches import DEGREES, Augmentation, augment, image_batches
 from sightline.image_files import SquarePreprocessing, check_files, read_files
 from sightline.link_records import link_records, open_images
-from sightline.model import ModelError
+from sightline.model_files import ModelError
 from sightline.objective import document_similarities, loss_of
 from sightline.problems import Problems, SightlineError
 from sightline.readers.native import write_jsonl

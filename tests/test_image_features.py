@@ -18,7 +18,8 @@ from sightline.extraction import extract_features
 from sightline.features import FeatureStore, write_feature_store
 from sightline.image_features import ImageFiles, StoredImages, groups
 from sightline.link_records import link_records, open_images
-from sightline.model import LinkModel, expected_shapes
+from sightline.model import LinkModel
+from sightline.model_files import expected_shapes
 from sightline.problems import SightlineError
 from sightline.settings import Settings
 from sightline.vocabulary import Vocabulary

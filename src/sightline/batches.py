@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,15 @@ from sightline.sentences import tokenize
 from sightline.vocabulary import Vocabulary
 
 IntArray = NDArray[np.int64]
+Value = TypeVar("Value", covariant=True)
+
+
+class Column(Protocol[Value]):
+    """One value per document: a list, or what reads them from disk."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, document: SupportsIndex, /) -> Value: ...
+    def __iter__(self) -> Iterator[Value]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +110,8 @@ class Cut:
 class PackedDocuments:
     """Documents as arrays; document d has sentences `sentence_start[d]` to `[d + 1]`, and so on."""
 
-    ids: list[str]
-    links: list[tuple[tuple[int, int], ...] | None]
+    ids: Column[str]
+    links: Column[tuple[tuple[int, int], ...] | None]
     token_ids: NDArray[np.int32]
     token_start: IntArray  # per sentence, and one more
     sentence_start: IntArray  # per document, and one more
@@ -188,13 +198,15 @@ def pack_documents(
     where: str,
     tokenize: Callable[[str], list[str]] = tokenize,
     group_by: str = "",
+    groups: dict[str, int] | None = None,
 ) -> PackedDocuments:
     """Token ids and feature rows of a corpus; documents whose images lack features are skipped.
 
     `group_by` names a further key of the documents; those with equal values are a group.
+    `groups` are those that were met before, to which new ones are added.
     """
     ids: list[str] = []
-    groups: dict[str, int] = {}
+    groups = {} if groups is None else groups
     group: list[int] = []
     links: list[tuple[tuple[int, int], ...] | None] = []
     token_ids: list[int] = []

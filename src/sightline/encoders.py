@@ -7,6 +7,7 @@ Letters: N tokens of the batch, B sentences or images, W words, E word embedding
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -15,9 +16,22 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Generator, Tensor, nn
 
-from sightline.batches import Sentences, time_major
+from sightline.batches import IntArray, Sentences, time_major
 from sightline.gru import gru_final_state
 from sightline.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class OwnDraws:
+    """Dropout for some rows of a batch, drawn as if it were for all of them."""
+
+    generator: Generator
+    rows: IntArray
+    count: int  # of all rows
+
+
+#: What turns dropout on.
+Draws = Generator | OwnDraws
 
 
 class _Words(nn.Module):
@@ -50,6 +64,11 @@ class _Words(nn.Module):
         embedding = self.embedding.detach()
         return embedding if self.fixed is None else torch.cat([self.fixed, embedding])
 
+    @staticmethod
+    def own_draws(generator: Generator, lengths: IntArray, own: slice) -> OwnDraws:
+        """The dropout of some of a batch's sentences, given the lengths of all."""
+        return OwnDraws(generator, np.arange(own.start, own.stop), len(lengths))
+
 
 class GRUSentenceEncoder(_Words):
     """The paper's sentence encoder: word embedding, GRU, final state, L2 norm."""
@@ -68,15 +87,15 @@ class GRUSentenceEncoder(_Words):
         nn.init.xavier_uniform_(self.weight_ih, generator=generator)
         nn.init.orthogonal_(self.weight_hh, generator=generator)
 
-    def forward(self, sentences: Sentences, generator: Generator | None = None) -> Tensor:
-        """Unit vectors of the sentences; a generator turns dropout on."""
+    def forward(self, sentences: Sentences, draws: Draws | None = None) -> Tensor:
+        """Unit vectors of the sentences; draws turn dropout on."""
         packed = time_major(sentences)
         table, rows = self.table(torch.from_numpy(packed.token_ids))
         embedding_NE = F.embedding(rows, table)
-        if generator is not None and self.dropout > 0:
+        if draws is not None and self.dropout > 0:
             # Whole dimensions of the embedding are dropped, the same for all words of a sentence.
             shape = (len(sentences.lengths), embedding_NE.shape[1])
-            mask_BE = _dropout_mask(shape, self.dropout, generator)
+            mask_BE = _dropout_mask(shape, self.dropout, draws)
             embedding_NE = embedding_NE * mask_BE[torch.from_numpy(packed.sentence_of_token)]
         state_BH = gru_final_state(
             embedding_NE,
@@ -87,6 +106,16 @@ class GRUSentenceEncoder(_Words):
             self.bias_hh,
         )
         return F.normalize(state_BH[torch.from_numpy(packed.place_of_sentence)], dim=1)
+
+    @staticmethod
+    def own_draws(generator: Generator, lengths: IntArray, own: slice) -> OwnDraws:
+        """The dropout of some of a batch's sentences, given the lengths of all.
+
+        Masks are drawn for sentences sorted by length; some of them keep their order.
+        """
+        place_of_sentence = np.empty_like(lengths)
+        place_of_sentence[np.argsort(-lengths, kind="stable")] = np.arange(len(lengths))
+        return OwnDraws(generator, np.sort(place_of_sentence[own]), len(lengths))
 
 
 class AttentionSentenceEncoder(_Words):
@@ -104,18 +133,18 @@ class AttentionSentenceEncoder(_Words):
         self.attention = nn.Parameter(torch.zeros(embedding_WE.shape[1]))
         self.head = _head(embedding_WE.shape[1], settings, generator)
 
-    def forward(self, sentences: Sentences, generator: Generator | None = None) -> Tensor:
-        """Unit vectors of the sentences; a generator turns dropout on."""
+    def forward(self, sentences: Sentences, draws: Draws | None = None) -> Tensor:
+        """Unit vectors of the sentences; draws turn dropout on."""
         table, rows = self.table(torch.from_numpy(sentences.token_ids))
         lengths = torch.from_numpy(sentences.lengths)
         count = len(lengths)
         sentence_N = torch.repeat_interleave(torch.arange(count), lengths)
         score_N = (table @ self.attention)[rows]
-        largest_B = torch.full((count,), -torch.inf).scatter_reduce(
+        largest_B = score_N.new_full((count,), -torch.inf).scatter_reduce(
             0, sentence_N, score_N.detach(), "amax"
         )
         weight_N = (score_N - largest_B[sentence_N]).exp()
-        total_B = torch.zeros(count).index_add(0, sentence_N, weight_N)
+        total_B = score_N.new_zeros(count).index_add(0, sentence_N, weight_N)
         # embedding_bag sums the weighted vectors without ever holding tokens x 300 numbers.
         mean_BE = F.embedding_bag(
             rows,
@@ -124,9 +153,9 @@ class AttentionSentenceEncoder(_Words):
             mode="sum",
             per_sample_weights=weight_N / total_B[sentence_N],
         )
-        if generator is not None and self.dropout > 0:
-            mean_BE = mean_BE * _dropout_mask(tuple(mean_BE.shape), self.dropout, generator)
-        return F.normalize(_through_head(self.head, mean_BE, self.dropout, generator), dim=1)
+        if draws is not None and self.dropout > 0:
+            mean_BE = mean_BE * _dropout_mask(tuple(mean_BE.shape), self.dropout, draws)
+        return F.normalize(_through_head(self.head, mean_BE, self.dropout, draws), dim=1)
 
 
 class ImageEncoder(nn.Module):
@@ -137,12 +166,12 @@ class ImageEncoder(nn.Module):
         self.dropout = settings.dropout
         self.head = _head(features, settings, generator)
 
-    def forward(self, features_BF: Tensor, generator: Generator | None = None) -> Tensor:
-        """Unit vectors of the images; a generator turns dropout on."""
-        if generator is not None and self.dropout > 0:
-            mask = _dropout_mask(tuple(features_BF.shape), self.dropout, generator)
+    def forward(self, features_BF: Tensor, draws: Draws | None = None) -> Tensor:
+        """Unit vectors of the images; draws turn dropout on."""
+        if draws is not None and self.dropout > 0:
+            mask = _dropout_mask(tuple(features_BF.shape), self.dropout, draws)
             features_BF = features_BF * mask
-        return F.normalize(_through_head(self.head, features_BF, self.dropout, generator), dim=1)
+        return F.normalize(_through_head(self.head, features_BF, self.dropout, draws), dim=1)
 
 
 class Encoders(nn.Module):
@@ -183,18 +212,21 @@ def _head(inputs: int, settings: Settings, generator: Generator) -> nn.ModuleLis
 
 
 def _through_head(
-    head: nn.ModuleList, values: Tensor, dropout: float, generator: Generator | None
+    head: nn.ModuleList, values: Tensor, dropout: float, draws: Draws | None
 ) -> Tensor:
     values = head[0](values)
     for layer in list(head)[1:]:
         values = values.relu()
-        if generator is not None and dropout > 0:
-            values = values * _dropout_mask(tuple(values.shape), dropout, generator)
+        if draws is not None and dropout > 0:
+            values = values * _dropout_mask(tuple(values.shape), dropout, draws)
         values = layer(values)
     return values
 
 
-def _dropout_mask(shape: tuple[int, ...], dropout: float, generator: Generator) -> Tensor:
+def _dropout_mask(shape: tuple[int, ...], dropout: float, draws: Draws) -> Tensor:
     """Zeros with probability `dropout`, else 1 / (1 - dropout), from an explicit generator."""
+    if isinstance(draws, OwnDraws):
+        whole = _dropout_mask((draws.count, *shape[1:]), dropout, draws.generator)
+        return whole[torch.from_numpy(draws.rows)]
     keep = 1 - dropout
-    return torch.empty(shape).bernoulli_(keep, generator=generator).div_(keep)
+    return torch.empty(shape).bernoulli_(keep, generator=draws).div_(keep)

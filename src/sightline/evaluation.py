@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from sightline.batches import PackedDocuments, open_features, pack_documents
 from sightline.clip_model import ClipModel
+from sightline.confidence import Calibration, with_confidence
 from sightline.corpus import Corpus, read
 from sightline.decode_pool import DecodePool
 from sightline.documents import Document
 from sightline.features import FeatureStore, features_beside
-from sightline.image_features import ImageSource, ImageStatus, groups
+from sightline.image_features import ImageSource, ImageStatus, StoredImages, groups
 from sightline.image_files import read_files
+from sightline.linking import link
 from sightline.model import LinkModel
 from sightline.numpy_encoders import (
     FloatArray,
@@ -29,6 +31,7 @@ from sightline.numpy_encoders import (
     similarity_matrices,
 )
 from sightline.progress import Progress
+from sightline.reliability import Reliability
 
 Links = Sequence[tuple[int, int]]
 
@@ -48,6 +51,8 @@ class DocumentScore:
     sentences: int
     images: int
     links: int
+    #: The links that the model finds, by their confidence; None where they have none.
+    reliability: Reliability | None = None
 
     def to_record(self) -> dict[str, object]:
         """One JSON line of the per-document file."""
@@ -63,10 +68,12 @@ def score_document(
     similarity_SV: NDArray[np.floating],
     links: Links,
     cutoffs: Collection[int] = CUTOFFS,
+    calibration: Calibration | None = None,
 ) -> DocumentScore | None:
     """AUC and p@C of one document, or None where no link or every link is true.
 
     The paper's evaluation leaves such documents out: AUC is not defined for them.
+    With a calibration, the links of the default policy are counted by their confidence.
     """
     true_SV = np.zeros(similarity_SV.shape, bool)
     for sentence, image in links:
@@ -82,7 +89,17 @@ def score_document(
         similarity_SV.shape[0],
         similarity_SV.shape[1],
         positives,
+        _reliability(similarity_SV, links, calibration),
     )
+
+
+def _reliability(
+    similarity_SV: NDArray[np.floating], links: Links, calibration: Calibration | None
+) -> Reliability | None:
+    if calibration is None:
+        return None
+    found = with_confidence(link(similarity_SV), similarity_SV, calibration)
+    return Reliability.of_links(found, links)
 
 
 def area_under_curve(true: NDArray[np.bool_], scores: NDArray[np.floating]) -> float:
@@ -107,13 +124,21 @@ def precision_at(true: NDArray[np.bool_], scores: NDArray[np.floating], cutoff: 
 def mean_scores(
     scores: Iterable[DocumentScore], skipped: int, cutoffs: Collection[int] = CUTOFFS
 ) -> dict[str, float | int | None]:
-    """Means over documents in percent, as the paper's tables; None where none could be scored."""
+    """Means over documents in percent, as the paper's tables; None where none could be scored.
+
+    Where the model is calibrated, `calibration_error` is the expected calibration error of its
+    links, in points of a hundred.
+    """
     scored = list(scores)
     means: dict[str, float | int | None] = {"documents": len(scored), "skipped": skipped}
     means["auc"] = float(np.mean([score.auc for score in scored])) if scored else None
     for cutoff in cutoffs:
         values = [score.precision[cutoff] for score in scored]
         means[f"p@{cutoff}"] = float(np.mean(values)) if values else None
+    counted = [score.reliability for score in scored if score.reliability is not None]
+    if counted:
+        error = Reliability.total(counted).expected_calibration_error
+        means["calibration_error"] = None if error is None else 100 * error
     return means
 
 
@@ -169,7 +194,8 @@ def score_documents(
             for document, similarity_SV in zip(
                 seen, model.similarity_matrices(seen, features[kept]), strict=True
             ):
-                score = score_document(document.id, similarity_SV, document.links or (), cutoffs)
+                true = document.links or ()
+                score = score_document(document.id, similarity_SV, true, cutoffs, model.calibration)
                 if score is not None:
                     scores.append(score)
             progress.advance(len(group))
@@ -208,6 +234,8 @@ def score_corpus(
     true; documents with a missing image are reported as problems.
     """
     model.check_features(store)
+    if model.members:  # which have vocabularies of their own
+        return score_documents(model, corpus, split, StoredImages(store), cutoffs)
     packed = pack_documents(
         corpus.documents(split),
         model.vocabulary,
@@ -229,16 +257,19 @@ def score_packed(
     scores: list[DocumentScore] = []
     with Progress("evaluating", len(packed), "documents") as progress:
         for begin in range(0, len(packed), _DOCUMENTS_AT_ONCE):
-            documents = np.arange(begin, min(begin + _DOCUMENTS_AT_ONCE, len(packed)))
+            end = min(begin + _DOCUMENTS_AT_ONCE, len(packed))
+            documents = np.arange(begin, end)
             documents = documents[[packed.links[d] is not None for d in documents]]
             for document, similarity_SV in zip(
                 documents, _similarity_matrices(model, packed, store, documents), strict=True
             ):
                 links = packed.links[document] or ()
-                score = score_document(packed.ids[document], similarity_SV, links, cutoffs)
+                score = score_document(
+                    packed.ids[document], similarity_SV, links, cutoffs, model.calibration
+                )
                 if score is not None:
                     scores.append(score)
-            progress.advance(_DOCUMENTS_AT_ONCE)
+            progress.advance(end - begin)
     return scores, len(packed) - len(scores)
 
 

@@ -17,8 +17,10 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from sightline.backbones import Backbone
 from sightline.batches import Batch
 from sightline.decode_pool import DecodePool
+from sightline.features import FeatureStore
 from sightline.image_batches import image_batches
 from sightline.image_files import FileFeatures, refresh_features
 from sightline.model import LinkModel
@@ -78,9 +80,17 @@ class FineTuningRun(TrainingRun):
 
     def validation_loss(self) -> float:
         """The mean loss over the validation documents, with centre crops and no dropout."""
-        rows = np.unique(self.data.validation.image_rows)
-        refresh_features(self.files, rows, self.backbone.open(), self.pool)
+        self._refresh(self.backbone.open())
         return super().validation_loss()
+
+    def validation_features(self, model: LinkModel) -> FeatureStore:
+        """Those that the model's own backbone gives: its best epoch need not be the last."""
+        self._refresh(model.image_backbone)
+        return self.files
+
+    def _refresh(self, backbone: Backbone) -> None:
+        rows = np.unique(self.data.validation.image_rows)
+        refresh_features(self.files, rows, backbone, self.pool)
 
     def model(self) -> LinkModel:
         """The encoders and the backbone as they stand."""

@@ -6,13 +6,16 @@ Puts the pieces of the core together as the settings choose them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
 from sightline import document_similarity
-from sightline.batches import Batch
-from sightline.encoders import Encoders
+from sightline.batches import Batch, IntArray
+from sightline.distributed import Processes
+from sightline.encoders import Encoders, OwnDraws
 from sightline.loss import hinge_loss, softmax_loss
 from sightline.settings import Settings
 from sightline.similarity import similarity_matrices
@@ -28,6 +31,43 @@ def document_similarities(
     """sim(S_i, V_j) for all pairs of documents of a batch; a generator turns dropout on."""
     sentence_NE = encoders.sentence(batch.sentences, generator)
     image_ME = encoders.image(features, generator)
+    return _compare(sentence_NE, image_ME, batch, settings)
+
+
+def gathered_similarities(
+    encoders: Encoders,
+    batch: Batch,
+    features: Callable[[IntArray], Tensor],
+    settings: Settings,
+    generator: Generator | None,
+    processes: Processes,
+) -> Tensor:
+    """The same of a batch that several processes encode, each its own share.
+
+    `features` gives those of feature rows, of which each process asks for its own. The gradient
+    is that of the own share's vectors: the processes' gradients add up to the whole.
+    """
+    shares = processes.shares(batch)
+    share = shares[processes.rank]
+    sentence_NE = image_ME = encoders.sentence.embedding.new_empty(0, settings.dimension)
+    # A process without documents need not draw: it has none in any batch of the run.
+    if share.documents.start < share.documents.stop:
+        own = share.of(batch)
+        of_sentences = of_images = None
+        if generator is not None:
+            of_sentences = encoders.sentence.own_draws(
+                generator, batch.sentences.lengths, share.sentences
+            )
+            rows = np.arange(share.images.start, share.images.stop)
+            of_images = OwnDraws(generator, rows, len(batch.image_rows))
+        sentence_NE = encoders.sentence(own.sentences, of_sentences)
+        image_ME = encoders.image(features(own.image_rows), of_images)
+    sentence_NE = processes.gather(sentence_NE, [each.sentences for each in shares])
+    image_ME = processes.gather(image_ME, [each.images for each in shares])
+    return _compare(sentence_NE, image_ME, batch, settings)
+
+
+def _compare(sentence_NE: Tensor, image_ME: Tensor, batch: Batch, settings: Settings) -> Tensor:
     sentences_D = torch.from_numpy(batch.sentences_D)
     images_D = torch.from_numpy(batch.images_D)
     similarity_DDSV = similarity_matrices(sentence_NE, image_ME, sentences_D, images_D)

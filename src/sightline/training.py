@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 import platform
+import shutil
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,10 +24,12 @@ import torch
 
 from sightline import __version__
 from sightline.batches import open_features
+from sightline.calibration import calibrate_packed
 from sightline.checkpoints import FILE as CHECKPOINT
 from sightline.checkpoints import save_checkpoint
 from sightline.corpus import Corpus
 from sightline.decode_pool import DecodePool
+from sightline.distributed import ALONE, Processes
 from sightline.documents import split_name
 from sightline.evaluation import mean_scores, score_packed
 from sightline.features import FeatureStore
@@ -37,7 +41,7 @@ from sightline.problems import Problems, SightlineError
 from sightline.progress import duration
 from sightline.settings import Settings
 from sightline.trainable_backbones import TrainableBackbone, load_trainable_backbone
-from sightline.training_data import Say, TrainingData, prepare
+from sightline.training_data import Say, TrainingData, open_prepared, prepare
 from sightline.training_run import LOG, TrainingRun
 from sightline.word_vectors import (
     WordVectors,
@@ -45,6 +49,9 @@ from sightline.word_vectors import (
     read_word_vectors,
     start_from_related,
 )
+
+#: Folder of the packed documents within the output, while a run that packs on disk goes on.
+_PACKED = "packed"
 
 
 def _silent(words: str) -> None:
@@ -61,6 +68,8 @@ def train(
     backbone: TrainableBackbone | None = None,
     workers: int | None = None,
     resume: bool = False,
+    pack_on_disk: bool = False,
+    processes: Processes = ALONE,
     problems: Problems | None = None,
     say: Say = _silent,
 ) -> dict[str, Any]:
@@ -69,10 +78,19 @@ def train(
     Features are those of `store`, by default the corpus's own. With `settings.finetune_images`
     they come from the image files through `backbone`, which learns along, by default the bundled
     one; `workers` processes decode them.
+    With `pack_on_disk` the documents lie in files within `output` instead of in memory. Of several
+    `processes` (`distributed.started_processes`) each calls this, and the first writes.
     """
     _check_output(output, resume)
+    if settings.finetune_images and processes.count > 1:
+        raise SightlineError(
+            "--finetune-images works in one process only; start it without torchrun."
+        )
     problems = problems or corpus.problems
-    with DecodePool(workers, ahead=8) as pool:
+    with (
+        DecodePool(workers, ahead=8) as pool,
+        _packed_folder(output, pack_on_disk, processes) as folder,
+    ):
         files: FileFeatures | None = None
         if settings.finetune_images:
             backbone = backbone or load_trainable_backbone()
@@ -80,14 +98,61 @@ def train(
         elif store is None:
             store = open_features(corpus)
         fixed = _fixed_vectors(settings, word_vectors, problems)
-        data = prepare(corpus, store, settings, problems, say, fixed)
+        data = _prepare(corpus, store, settings, problems, say, fixed, folder, processes)
         embedding, coverage = _embedding(data, settings, word_vectors, fixed, problems)
         say(f"word vectors: {coverage}")
         if files is None or backbone is None:
-            run = TrainingRun(data, embedding, settings, output)
+            run = TrainingRun(data, embedding, settings, output, processes=processes)
         else:
             run = FineTuningRun(data, embedding, settings, output, files, backbone, pool)
         return _train(run, corpus, coverage, resume, say)
+
+
+@contextmanager
+def _packed_folder(output: Path, pack_on_disk: bool, processes: Processes) -> Iterator[Path | None]:
+    """The folder for documents packed on disk, if they are to be; gone at the end."""
+    if not pack_on_disk:
+        yield None
+        return
+    folder = output / _PACKED
+    if processes.is_first:
+        shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+    try:
+        yield folder
+    finally:
+        if processes.is_first:
+            # Some systems keep files that are still mapped; the next run removes them.
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _prepare(
+    corpus: Corpus,
+    store: FeatureStore,
+    settings: Settings,
+    problems: Problems,
+    say: Say,
+    fixed: WordVectors | None,
+    folder: Path | None,
+    processes: Processes,
+) -> TrainingData:
+    """Prepare the data; on disk the first process does it for all."""
+    if folder is None:
+        return prepare(corpus, store, settings, problems, say, fixed)
+    if processes.is_first:
+        data = prepare(corpus, store, settings, problems, say, fixed, folder)
+    processes.from_first(lambda: None)  # the others wait for it
+    if not processes.is_first:
+        _check_seen(folder)
+        data = open_prepared(folder, store, fixed)
+    return data
+
+
+def _check_seen(path: Path) -> None:
+    if not path.exists():
+        raise SightlineError(
+            f"{path} was written by the first process, but this one does not see it; name an "
+            "output folder that all machines share."
+        )
 
 
 def _files(corpus: Corpus, backbone: TrainableBackbone, pool: DecodePool, say: Say) -> FileFeatures:
@@ -132,18 +197,35 @@ def _embedding(
 def _train(
     run: TrainingRun, corpus: Corpus, coverage: str, resume: bool, say: Say
 ) -> dict[str, Any]:
-    output = run.output
-    if resume and (output / CHECKPOINT).exists():
+    output, processes = run.output, run.processes
+    _check_alike(run)
+    if processes.from_first(lambda: resume and (output / CHECKPOINT).exists()):
+        _check_seen(output / CHECKPOINT)
         run.resume()
         say(f"resuming after epoch {run.state.epoch}")
-    else:
+    elif processes.is_first:
         _start_folder(run, corpus, coverage, say)
-    records = list(_epochs(run, say))
-    if not records:
+    processes.start_alike(run.encoders.parameters())
+    if run.state.epoch >= run.settings.epochs:
         say(f"the run is complete: {run.state.epoch} epochs were done before")
-    best = _best_record(output, run.state.best_epoch)
-    _finish_folder(run, corpus, best)
+    _epochs(run, say)
+
+    def finish() -> dict[str, Any]:
+        best = _best_record(output, run.state.best_epoch)
+        _finish_folder(run, corpus, best, say)
+        return best
+
+    best: dict[str, Any] = processes.from_first(finish)
     return best
+
+
+def _check_alike(run: TrainingRun) -> None:
+    """Refuse processes that would train on different things."""
+    if run.processes.from_first(lambda: run.state.fingerprint) != run.state.fingerprint:
+        raise SightlineError(
+            f"Process {run.processes.rank} has other settings or reads another corpus than the "
+            "first one; give all the same command and the same files."
+        )
 
 
 def _check_output(output: Path, resume: bool) -> None:
@@ -174,8 +256,8 @@ def _start_folder(run: TrainingRun, corpus: Corpus, coverage: str, say: Say) -> 
     run.model().save_pretrained(run.output)
 
 
-def _epochs(run: TrainingRun, say: Say) -> Iterator[dict[str, Any]]:
-    """Train until the last epoch, keeping the folder up to date; yields the log's records."""
+def _epochs(run: TrainingRun, say: Say) -> None:
+    """Train until the last epoch; the first process keeps the folder up to date."""
     settings = run.settings
     while run.state.epoch < settings.epochs:
         number = run.state.epoch + 1
@@ -183,15 +265,17 @@ def _epochs(run: TrainingRun, say: Say) -> Iterator[dict[str, Any]]:
         wall, cpu = time.monotonic(), time.process_time()
         training_loss = run.train_epoch(f"epoch {number} of {settings.epochs}")
         wall, cpu = time.monotonic() - wall, time.process_time() - cpu
-        validation_loss = run.validation_loss()
+        validation_loss = run.processes.from_first(run.validation_loss)
         if not math.isfinite(training_loss) or not math.isfinite(validation_loss):
             raise SightlineError(
                 f"The loss of epoch {number} is not a finite number; the last good state is in "
                 f"{run.output}. Try a lower --learning-rate."
             )
+        best = run.finish_epoch(validation_loss)
+        if not run.processes.is_first:
+            continue
         model = run.model()
         scores, skipped = score_packed(model, run.data.validation, run.data.store)
-        best = run.finish_epoch(validation_loss)
         record = {
             "epoch": number,
             "training_loss": training_loss,
@@ -203,6 +287,7 @@ def _epochs(run: TrainingRun, say: Say) -> Iterator[dict[str, Any]]:
             "cpu_seconds": cpu,
             "documents_per_second": len(run.data.training) / wall,
             "peak_memory_mb": _peak_memory_mb(),
+            "processes": run.processes.count,
         }
         if best:
             model.save_weights(run.output)
@@ -211,7 +296,6 @@ def _epochs(run: TrainingRun, say: Say) -> Iterator[dict[str, Any]]:
         # Last: a kill before this line repeats the epoch, with the same outcome.
         save_checkpoint(run.output, run.encoders, run.optimizer, run.state)
         say(_summary(record, settings.epochs))
-        yield record
 
 
 def _summary(record: dict[str, Any], epochs: int) -> str:
@@ -234,8 +318,8 @@ def _best_record(output: Path, best_epoch: int) -> dict[str, Any]:
     return next((r for r in records if r.get("epoch") == best_epoch), {})
 
 
-def _finish_folder(run: TrainingRun, corpus: Corpus, best: dict[str, Any]) -> None:
-    """Add to the model folder what is known of the best epoch."""
+def _finish_folder(run: TrainingRun, corpus: Corpus, best: dict[str, Any], say: Say) -> None:
+    """Add to the model folder what is known of the best epoch, and calibrate its model."""
     model = LinkModel.from_pretrained(run.output)
     scores = {"validation": {key: value for key, value in best.items() if "validation" in key}}
     notes = {
@@ -244,6 +328,11 @@ def _finish_folder(run: TrainingRun, corpus: Corpus, best: dict[str, Any]) -> No
         "scores": scores,
         "versions": _versions(),
     }
+    try:
+        store = run.validation_features(model)
+        notes["calibration"] = calibrate_packed(model, run.data.validation, store).to_json()
+    except SightlineError as reason:
+        say(f"links will have no confidence: {reason}")
     replace(model, settings=run.settings, notes=notes).save_pretrained(run.output)
 
 

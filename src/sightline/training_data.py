@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache, partial
+from pathlib import Path
 
 import numpy as np
 import orjson
 
 from sightline.batches import PackedDocuments, pack_documents
 from sightline.corpus import Corpus
+from sightline.disk_packing import open_packed, pack_to_disk
 from sightline.documents import Document, split_name
 from sightline.features import FeatureStore
 from sightline.problems import Problems, SightlineError
@@ -23,6 +26,11 @@ from sightline.word_vectors import WordVectors
 
 #: Held out for validation where the corpus names no split of its own: one document in ten.
 _HELD_OUT = 10
+#: Sentences whose tokens are remembered where the corpus is larger than memory.
+_REMEMBERED = 1 << 16
+#: The two parts of a corpus that a run uses.
+_PARTS = ("training", "validation")
+_VOCABULARY = "vocabulary.json"
 
 Say = Callable[[str], None]
 
@@ -47,7 +55,7 @@ class TrainingData:
         for packed in (self.training, self.validation):
             for array in (packed.token_ids, packed.token_start, packed.sentence_start,
                           packed.image_rows, packed.image_start, packed.group):  # fmt: skip
-                digest.update(np.ascontiguousarray(array).tobytes())
+                digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
 
@@ -58,29 +66,67 @@ def prepare(
     problems: Problems,
     say: Say,
     fixed_vectors: WordVectors | None = None,
+    folder: Path | None = None,
 ) -> TrainingData:
     """Read the training and validation documents, count the words, pack both.
 
-    All words of `fixed_vectors` are known, whether the documents have them or not.
+    All words of `fixed_vectors` are known, whether the documents have them or not. With a folder
+    the documents are packed into its files, and no more than a few of them are held in memory.
     """
-    training, validation = _splits(corpus, say)
     # Captions come back in many documents and are needed twice; each is taken apart once.
-    tokens = cache(tokenize)
+    tokens = cache(tokenize) if folder is None else lru_cache(_REMEMBERED)(tokenize)
+    parts = _splits(corpus, say) if folder is None else _streams(corpus, say)
     vocabulary = Vocabulary.from_sentences(
-        (tokens(sentence) for document in training for sentence in document.sentences),
+        (tokens(sentence) for document in parts[0] for sentence in document.sentences),
         settings.minimum_count,
     )
-    fixed_words = 0
     if fixed_vectors is not None:
         vocabulary = Vocabulary.with_vectors(fixed_vectors.words, vocabulary)
-        given = set(fixed_vectors.words)
-        fixed_words = 1 + sum(word in given for word in vocabulary.words[1:])
-    limit, where, within = settings.token_limit, str(corpus.path), settings.negatives_within
-    packed = [
-        pack_documents(documents, vocabulary, store, limit, problems, where, tokens, within)
-        for documents in (training, validation)
-    ]
-    for name, part in zip(("training", "validation"), packed, strict=True):
+    pack = partial(
+        pack_documents,
+        vocabulary=vocabulary,
+        store=store,
+        token_limit=settings.token_limit,
+        problems=problems,
+        where=str(corpus.path),
+        tokenize=tokens,
+        group_by=settings.negatives_within,
+    )
+    if folder is None:
+        packed = [pack(part) for part in parts]
+        fixed_words = _fixed_words(vocabulary, fixed_vectors)
+        data = TrainingData(vocabulary, store, packed[0], packed[1], fixed_words)
+    else:
+        for name, part in zip(_PARTS, parts, strict=True):
+            pack_to_disk(part, folder / name, partial(pack, groups={}))
+        vocabulary.save(folder / _VOCABULARY)
+        data = open_prepared(folder, store, fixed_vectors)
+    _check(data, corpus, settings)
+    _describe(data, settings, say)
+    return data
+
+
+def open_prepared(
+    folder: Path, store: FeatureStore, fixed_vectors: WordVectors | None = None
+) -> TrainingData:
+    """What `prepare` packed into a folder, mapped."""
+    vocabulary = Vocabulary.load(folder / _VOCABULARY)
+    training, validation = (open_packed(folder / name) for name in _PARTS)
+    fixed_words = _fixed_words(vocabulary, fixed_vectors)
+    return TrainingData(vocabulary, store, training, validation, fixed_words)
+
+
+def _fixed_words(vocabulary: Vocabulary, fixed_vectors: WordVectors | None) -> int:
+    if fixed_vectors is None:
+        return 0
+    given = set(fixed_vectors.words)
+    return 1 + sum(word in given for word in vocabulary.words[1:])
+
+
+def _check(data: TrainingData, corpus: Corpus, settings: Settings) -> None:
+    """Refuse data in which some document would not meet all its negatives."""
+    within = settings.negatives_within
+    for name, part in zip(_PARTS, (data.training, data.validation), strict=True):
         smallest = int(np.bincount(part.group).min()) if len(part) else 0
         if smallest <= settings.negative_documents:
             alike = f" with the same {within!r}" if within else ""
@@ -89,17 +135,20 @@ def prepare(
                 f"--negative-documents {settings.negative_documents} needs at least "
                 f"{settings.negative_documents + 1}."
             )
+
+
+def _describe(data: TrainingData, settings: Settings, say: Say) -> None:
+    packed = (data.training, data.validation)
     sentences = sum(len(part.token_start) - 1 for part in packed)
     cut = sum(part.cut_sentences for part in packed)
     say(
-        f"{len(packed[0]):,} training and {len(packed[1]):,} validation documents, "
-        f"{len(vocabulary) - 1:,} words; {cut:,} of {sentences:,} sentences were cut to "
+        f"{len(data.training):,} training and {len(data.validation):,} validation documents, "
+        f"{len(data.vocabulary) - 1:,} words; {cut:,} of {sentences:,} sentences were cut to "
         f"{settings.token_limit} tokens"
     )
-    return TrainingData(vocabulary, store, packed[0], packed[1], fixed_words)
 
 
-def _splits(corpus: Corpus, say: Say) -> tuple[list[Document], list[Document]]:
+def _splits(corpus: Corpus, say: Say) -> tuple[Iterable[Document], Iterable[Document]]:
     """Training and validation documents; without a validation split some are held out."""
     by_split: dict[str, list[Document]] = {"train": [], "val": [], "": []}
     with Progress(f"reading {corpus.path}", None, "documents") as progress:
@@ -112,8 +161,43 @@ def _splits(corpus: Corpus, say: Say) -> tuple[list[Document], list[Document]]:
     if by_split["val"]:
         return training, by_split["val"]
     held_out = training[::_HELD_OUT]
+    _say_held_out(corpus, len(held_out), say)
+    return [d for place, d in enumerate(training) if place % _HELD_OUT], held_out
+
+
+def _streams(corpus: Corpus, say: Say) -> tuple[Iterable[Document], Iterable[Document]]:
+    """The same documents as streams, which read the corpus anew each time."""
+    counts: Counter[str] = Counter()
+    with Progress(f"looking through {corpus.path}", None, "documents") as progress:
+        for document in corpus.documents(None):
+            counts[split_name(document.split) or ""] += 1
+            progress.advance()
+    split = "train" if counts["train"] else ""
+    if counts["val"]:
+        return _Stream(corpus, split), _Stream(corpus, "val")
+    _say_held_out(corpus, -(-counts[split] // _HELD_OUT), say)
+    return _Stream(corpus, split, False), _Stream(corpus, split, True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """The documents of a split; without or only those that are held out, where that is said."""
+
+    corpus: Corpus
+    split: str
+    held_out: bool | None = None
+
+    def __iter__(self) -> Iterator[Document]:
+        place = 0
+        for document in self.corpus.documents(None):
+            if (split_name(document.split) or "") == self.split:
+                if self.held_out is None or self.held_out == (place % _HELD_OUT == 0):
+                    yield document
+                place += 1
+
+
+def _say_held_out(corpus: Corpus, count: int, say: Say) -> None:
     say(
         f"{corpus.path} has no validation split: every {_HELD_OUT}th training document "
-        f"({len(held_out):,}) is held out for validation"
+        f"({count:,}) is held out for validation"
     )
-    return [d for place, d in enumerate(training) if place % _HELD_OUT], held_out

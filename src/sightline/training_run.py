@@ -18,13 +18,27 @@ import torch
 from torch import Generator, Tensor, nn
 
 from sightline.backbones import DEFAULT, class_names, load_backbone
-from sightline.batches import Batch, Cut, drop_words, training_batches, validation_batches
+from sightline.batches import (
+    Batch,
+    Cut,
+    IntArray,
+    drop_words,
+    training_batches,
+    validation_batches,
+)
 from sightline.checkpoints import RunState, load_checkpoint
 from sightline.class_words import WORDS, class_weights, join_class_words
+from sightline.distributed import ALONE, Processes
 from sightline.encoders import Encoders
+from sightline.features import FeatureStore
 from sightline.files import write_atomically
 from sightline.model import LinkModel
-from sightline.objective import constant_loss, document_similarities, loss_of
+from sightline.objective import (
+    constant_loss,
+    document_similarities,
+    gathered_similarities,
+    loss_of,
+)
 from sightline.progress import Progress
 from sightline.settings import Settings
 from sightline.training_data import TrainingData
@@ -44,8 +58,10 @@ class TrainingRun:
         settings: Settings,
         output: Path,
         backbone: nn.Module | None = None,
+        processes: Processes = ALONE,
     ) -> None:
         self.data, self.settings, self.output = data, settings, output
+        self.processes = processes
         self.classes = _classes(data, embedding) if settings.class_words else {}
         self._inputs = _image_inputs(data, self.classes) if settings.class_words else None
         dimension = data.store.dimension + settings.word_dimension * settings.class_words
@@ -71,22 +87,37 @@ class TrainingRun:
         log = self.output / LOG
         lines = log.read_bytes().splitlines(keepends=True) if log.exists() else []
         kept = [line for line in lines if _epoch_of(line) <= self.state.epoch]
-        write_atomically(log, b"".join(kept))
+        if self.processes.is_first:
+            write_atomically(log, b"".join(kept))
 
     def batch_loss(self, batch: Batch, generator: Generator | None = None) -> Tensor:
         """The loss of each document of a batch."""
-        rows = batch.image_rows
-        vectors = self.data.store.vectors(rows) if self._inputs is None else self._inputs[rows]
-        features = torch.from_numpy(vectors.astype(np.float32, copy=False))
+        features = self._features_of(batch.image_rows)
         similarities = document_similarities(
             self.encoders, batch, features, self.settings, generator
         )
         return loss_of(similarities, self.settings)
 
+    def _features_of(self, rows: IntArray) -> Tensor:
+        vectors = self.data.store.vectors(rows) if self._inputs is None else self._inputs[rows]
+        return torch.from_numpy(vectors.astype(np.float32, copy=False))
+
     def backward(self, batch: Batch, generator: Generator | None) -> float:
         """Gradients of a batch's mean loss for all parameters; returns that loss."""
+        if self.processes.count > 1:
+            return self._backward_together(batch, generator)
         loss = self.batch_loss(batch, generator).mean()
         loss.backward()  # type: ignore[no-untyped-call]
+        return float(loss.detach())
+
+    def _backward_together(self, batch: Batch, generator: Generator | None) -> float:
+        similarities = gathered_similarities(
+            self.encoders, batch, self._features_of, self.settings, generator, self.processes
+        )
+        loss = loss_of(similarities, self.settings).mean()
+        if loss.requires_grad:  # not where this process has no documents
+            loss.backward()  # type: ignore[no-untyped-call]
+        self.processes.sum_gradients(self.encoders.parameters())
         return float(loss.detach())
 
     def step(self, batch: Batch, generator: Generator) -> float:
@@ -154,6 +185,10 @@ class TrainingRun:
                 batch = validation.batch(documents, self._pick_one(pick_rng))
                 total += float(self.batch_loss(batch)[:counted].sum())
         return total / len(validation)
+
+    def validation_features(self, _: LinkModel) -> FeatureStore:
+        """The features of the validation documents' images, as a model needs them."""
+        return self.data.store
 
     def _pick_one(self, rng: np.random.Generator) -> np.random.Generator | None:
         return rng if self.settings.similarity == "NoStruct" else None

@@ -125,11 +125,18 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue a run that was cut off.")
     ] = False,
+    pack_on_disk: Annotated[
+        bool, typer.Option("--pack-on-disk", help="For a corpus larger than memory.")
+    ] = False,
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Train a model on a corpus; the defaults are the paper's recipe."""
+    """Train a model on a corpus; the defaults are the paper's recipe.
+
+    Started by torchrun it trains in several processes, to the same model as in one.
+    """
     with extra_needed("Training", "train"):
+        from sightline.distributed import started_processes
         from sightline.trainable_backbones import load_trainable_backbone
         from sightline.training import train as run_training
     from sightline.batches import open_features
@@ -168,22 +175,27 @@ def train(
         raise typer.BadParameter("--finetune-images reads image files; leave --features out")
     if backbone_weights is not None and not finetune_images:
         raise typer.BadParameter("--backbone-weights are for --finetune-images only")
-    problems = Problems(strict=strict, report=report)
-    documents = read(corpus, problems=problems)
-    best = run_training(
-        documents,
-        output,
-        settings,
-        None if finetune_images else open_features(documents, features),
-        word_vectors,
-        backbone=load_trainable_backbone(backbone, backbone_weights) if finetune_images else None,
-        workers=workers,
-        resume=resume,
-        problems=problems,
-        say=say,
-    )
-    say_problems(problems)
-    loss_reached = f"validation loss {best['validation_loss']:.4f}"
-    say(f"best epoch {best['epoch']}, {loss_reached}; model in {output}")
-    if json:
-        print_json(best)
+    with started_processes() as processes:
+        problems = Problems(strict=strict, report=report)
+        documents = read(corpus, problems=problems)
+        best = run_training(
+            documents,
+            output,
+            settings,
+            None if finetune_images else open_features(documents, features),
+            word_vectors,
+            backbone=load_trainable_backbone(backbone, backbone_weights)
+            if finetune_images
+            else None,
+            workers=workers,
+            resume=resume,
+            pack_on_disk=pack_on_disk,
+            processes=processes,
+            problems=problems,
+            say=say,
+        )
+        say_problems(problems)
+        loss_reached = f"validation loss {best['validation_loss']:.4f}"
+        say(f"best epoch {best['epoch']}, {loss_reached}; model in {output}")
+        if json:
+            print_json(best)
