@@ -72,7 +72,17 @@ def test_commands(names):
             arguments[arguments.index(names["CORPUS"])] = names["IMAGES"].parent
         sightline(*arguments)
         seen.append(command[0])
-    assert seen == ["demo", "link", "alt", "features", "train", "evaluate", "link", "train", "train"]
+    assert seen == [
+        "demo",
+        "link",
+        "alt",
+        "features",
+        "train",
+        "evaluate",
+        "link",
+        "train",
+        "train",
+    ]
     assert "<html" in names["article.links.html"].read_text()
     assert names["links.jsonl"].read_bytes().count(b"\n") == 1115
 
