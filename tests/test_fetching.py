@@ -3,7 +3,9 @@
 import ipaddress
 import threading
 import time
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -25,6 +27,10 @@ class Handler(BaseHTTPRequestHandler):
             self.send_response(301)
             self.send_header("Location", "http://10.0.0.1/image.png")
             self.end_headers()
+        elif self.path.startswith("/to/"):
+            self.send_response(302)
+            self.send_header("Location", unquote(self.path[4:]))
+            self.end_headers()
         elif self.path == "/missing":
             self.send_error(404)
         elif self.path == "/slow":
@@ -44,15 +50,21 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def server():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+@contextmanager
+def listener(address):
+    with ThreadingHTTPServer((address, 0), Handler) as running:
         running.seen = []
         running.daemon_threads = True
         thread = threading.Thread(target=running.serve_forever, daemon=True)
         thread.start()
         yield running
         running.shutdown()
+
+
+@pytest.fixture
+def server():
+    with listener("127.0.0.1") as running:
+        yield running
 
 
 def loopback(address):
@@ -71,6 +83,12 @@ def url(server, path, host="127.0.0.1"):
         "::1", "::", "fe80::1", "fc00::1", "fec0::1", "ff02::1", "2001:db8::1",
         "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::",
         "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+        # Metadata services of clouds: Oracle, Azure, Alibaba, Amazon (also by NAT64 and 6to4).
+        "192.0.0.192", "168.63.129.16", "100.100.100.200", "fd00:ec2::254", "64:ff9b::a9fe:a9fe",
+        "2002:a9fe:a9fe::", "::ffff:168.63.129.16",
+        # ISATAP, IPv4-compatible and -translated, local NAT64, 6to4 relays, documentation.
+        "2606:4700::5efe:7f00:1", "2606:4700::200:5efe:a00:1", "::127.0.0.1", "::ffff:0:127.0.0.1",
+        "64:ff9b:1::7f00:1", "192.88.99.1", "3fff::1", "fe80::1%1", "0.1.2.3", "5f00::1",
     ],
 )  # fmt: skip
 def test_addresses_of_this_machine_or_network_are_not_public(address):
@@ -94,6 +112,91 @@ def test_this_machine_is_not_reached_by_any_of_its_names(server):
     for host in names:
         with pytest.raises(FetchError):
             Fetcher().fetch(url(server, "/image.png", host))
+    assert server.seen == []
+
+
+# Ways to write 127.0.0.1, some of which only other programs understand.
+TRICKS = [
+    "127.0.0.1", "localhost", "LOCALHOST", "localhost.", "127.0.0.1.", "127.1", "127.0.1",
+    "2130706433", "0x7f000001", "0x7F.0.0.1", "0x7f.1", "017700000001", "0177.0.0.1", "0177.1",
+    "00000177.0.0.1", "127.000.000.001", "0", "0.0.0.0", "00", "0x0", "4294967296", "6425673729",
+    "127.0.0.1.nip.io", "[::1]", "[::]", "[0:0:0:0:0:0:0:1]", "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:7f00:0001]", "[::ffff:0.0.0.0]", "[::127.0.0.1]",
+    "[::ffff:0:127.0.0.1]", "[64:ff9b::127.0.0.1]", "[2002:7f00:1::]", "[::1%lo]", "[::1%25lo]",
+    "１２７.０.０.１", "127。0。0。1", "127．0．0．1", "①②⑦.⓪.⓪.①", "ｌｏｃａｌｈｏｓｔ",
+    "127.0.0\t.1", "127.0\n.0.1", "127.0.0.1\0.example.org", "127.0.0.1%00.example.org",
+    "%31%32%37.0.0.1", "a@127.0.0.1", "example.org@127.0.0.1", "example.org:80@127.0.0.1",
+    "@127.0.0.1",
+]  # fmt: skip
+
+
+def test_no_trick_reaches_this_machine(server):
+    reached = 0
+    for host in TRICKS:
+        address = url(server, "/image.png", host)
+        for written in (address, address[5:], address.replace("http:", "HTTP:")):
+            with pytest.raises(FetchError):
+                Fetcher(FetchLimits(seconds=3)).fetch(written)
+        assert server.seen == [], host
+        # The control: where every address is allowed, many of them do get there.
+        with suppress(FetchError):
+            Fetcher(FetchLimits(seconds=3), lambda _: True).fetch(address)
+        reached += bool(server.seen)
+        server.seen.clear()
+    assert reached >= 15
+
+
+def test_no_redirect_reaches_an_address_that_is_not_allowed(server):
+    """One address of this machine is allowed, another, with a listener of its own, is not."""
+    with listener("127.0.0.2") as private:
+        hosts = ("127.0.0.2", "2130706434", "0177.0.0.2", "0x7f000002", "127.2",
+                 "[::ffff:127.0.0.2]", "127.0.0.2.", "a@127.0.0.2")  # fmt: skip
+        targets = [url(private, "/image.png", host) for host in hosts]
+        targets += [target[5:] for target in targets]  # with the scheme left out
+        targets += ["file:///etc/hostname", "ftp://127.0.0.2/", "gopher://127.0.0.2/", "data:,x",
+                    "javascript:1", "http://127.0.0.2:99999/", "http://[", "http://"]  # fmt: skip
+        reached = 0
+        for target in targets:
+            start = url(server, f"/to/{quote(target, safe='')}")
+            with pytest.raises(FetchError):
+                Fetcher(FetchLimits(seconds=3), lambda a: str(a) == "127.0.0.1").fetch(start)
+            assert private.seen == [], target
+            with suppress(FetchError):
+                Fetcher(FetchLimits(seconds=3), lambda _: True).fetch(start)
+            reached += bool(private.seen)
+            private.seen.clear()
+        assert reached >= 10
+
+
+def test_a_name_that_changes_its_address_after_the_check_gains_nothing(server, monkeypatch):
+    """DNS rebinding: the first answer is public, all later ones are this machine."""
+    proper, asked, connected = fetching.socket.getaddrinfo, [], []
+
+    def resolve(host, *arguments, **named):
+        if host == "rebind.example":
+            asked.append(host)
+            host = "93.184.216.34" if len(asked) == 1 else "127.0.0.1"
+        return proper(host, *arguments, **named)
+
+    def connect(address, *_):
+        connected.append(address[0])
+        raise OSError("no network in tests")
+
+    monkeypatch.setattr(fetching.socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(fetching.socket, "create_connection", connect)
+    for _ in range(3):
+        with pytest.raises(FetchError):
+            Fetcher().fetch(url(server, "/image.png", "rebind.example"))
+    assert connected == ["93.184.216.34"]
+    assert len(asked) == 3
+
+
+def test_proxies_of_the_environment_are_not_used(server, monkeypatch):
+    """A proxy would look the name up again, where we cannot check it."""
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{server.server_port}")
+    with pytest.raises(FetchError):
+        Fetcher(FetchLimits(seconds=1)).fetch("http://10.0.0.1/a.png")
     assert server.seen == []
 
 
@@ -150,7 +253,9 @@ def test_limits_on_bytes_and_time(server):
 @pytest.mark.parametrize(
     "address",
     ["ftp://example.org/a", "file:///etc/passwd", "http://user:word@example.org/", "http://",
-     "http://[", "gopher://x", "http://a:99999/", "javascript:alert(1)", "http://\ud800/"],
+     "http://[", "gopher://x", "data:image/png;base64,AA", "dict://x:11211/",
+     "http://a:99999/", "http://a:-1/", "http://127.0.0.1:0x50/", "jar:http://a!/b",
+     "javascript:alert(1)", "http://\ud800/"],
 )  # fmt: skip
 def test_other_addresses_are_refused(address):
     with pytest.raises(FetchError):

@@ -23,6 +23,7 @@ from sightline.backbones import Backbone, BackboneError, FloatArray, Preprocessi
 from sightline.problems import MissingExtraError
 
 _CLASSES = {"clip": "CLIPModel", "siglip": "SiglipModel"}
+_LARGEST_CONFIG = 2**20  # bytes; CLIP's have some 5 kB
 _PROCESSOR = "preprocessor_config.json"
 # Pillow's numbers, which preprocessor_config.json uses.
 _INTERPOLATIONS: dict[object, Literal["bilinear", "bicubic", "lanczos"]] = {
@@ -37,8 +38,12 @@ def is_clip_folder(path: str | Path) -> bool:
 
     Whether its kind of network can be used is for the loader to say, which names those that can.
     """
+    file = Path(path) / "config.json"
     try:
-        config = orjson.loads((Path(path) / "config.json").read_bytes())
+        # Neither a pipe, which would keep us waiting, nor what is far too long for its purpose.
+        if not file.is_file() or file.stat().st_size > _LARGEST_CONFIG:
+            return False
+        config = orjson.loads(file.read_bytes())
     except (OSError, ValueError):
         return False
     return isinstance(config, dict) and "model_type" in config and "format" not in config

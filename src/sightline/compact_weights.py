@@ -44,7 +44,8 @@ def expand(stored: Mapping[str, NDArray[Any]]) -> dict[str, FloatArray]:
         scale = stored.get(name + _SCALE)
         if (weight.dtype.kind != "f" or weight.dtype.itemsize > 8) and scale is None:
             raise SightlineError(f"{name} holds {weight.dtype}, not numbers with a fraction.")
-        weights[name] = np.array(weight, np.float32)
+        with np.errstate(over="ignore"):  # infinity is refused where the weights are checked
+            weights[name] = np.array(weight, np.float32)
         if scale is not None:
             if weight.ndim != 2 or scale.shape != weight.shape[:1] or scale.dtype.kind != "f":
                 raise SightlineError(f"{name + _SCALE} does not fit {name}.")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
+from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def _check(
     if type(value) not in types or not limits[0] <= value <= limits[1]:
         what = "a whole number" if types == (int,) else "a number"
         raise SightlineError(
-            f"{where}: calibration.{name} is {str(value)[:40]!r}; expected {what} from "
+            f"{where}: calibration.{name} is {shown(value)}; expected {what} from "
             f"{limits[0]} to {limits[1]}. Calibrate the model again with 'sightline calibrate'."
         )
 

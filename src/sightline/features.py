@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from reprlib import repr as shown
 from typing import IO, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from sightline.problems import SightlineError
 
 # The paper's name for the matrix, which says nothing about the backbone.
 _PAPER_NAME = "features"
+_LARGEST_DIMENSION = 1 << 24  # a store without rows may claim any
 # So many rows are handled at a time: 650 kB of 1280 float16 numbers stay in the processor's
 # cache, which makes gathering all of COCO's 1.6 times as fast as 4096 rows do.
 _CHUNK_ROWS = 256
@@ -232,7 +234,7 @@ def _map_matrix(path: Path) -> np.memmap[Any, Any]:
     # Objects are pickles, which are never loaded.
     if dtype.kind != "f":
         raise FeatureError(f"{path} holds {dtype}, expected float16 or float32.")
-    if len(shape) != 2 or shape[0] < 0 or shape[1] < 1:
+    if len(shape) != 2 or shape[0] < 0 or not 1 <= shape[1] <= _LARGEST_DIMENSION:
         raise FeatureError(f"{path} has the shape {shape}, expected images x dimension.")
     expected = offset + math.prod(shape) * dtype.itemsize
     if actual < expected:
@@ -263,8 +265,8 @@ def _check_manifest(
         stated = actual if manifest is None else manifest.get(key, actual)
         if stated != actual:
             raise FeatureError(
-                f'{folder / "manifest.json"}: "{key}" is {stated!r}, but the matrix has {actual}; '
-                "the files do not belong together."
+                f'{folder / "manifest.json"}: "{key}" is {shown(stated)}, but the matrix has '
+                f"{actual}; the files do not belong together."
             )
 
 
@@ -278,8 +280,8 @@ def _read_id2row(folder: Path, rows: int) -> dict[str, int]:
         # Not isinstance: true is no row.
         if type(row) is not int or not 0 <= row < rows:
             raise FeatureError(
-                f"{path}: the row of image {image!r} is {row!r}, expected a whole number below "
-                f"{rows}, the rows of the matrix."
+                f"{path}: the row of image {shown(image)} is {shown(row)}, expected a whole number "
+                f"below {rows}, the rows of the matrix."
             )
     return id2row
 

@@ -25,8 +25,14 @@ from sightline.unpacking import image_extension
 _MAX_REDIRECTS = 5
 _PORTS = {"http": 80, "https": 443}
 _REDIRECTS = (301, 302, 303, 307, 308)
-# NAT64 (RFC 6052) and 6to4 carry an IPv4 address, which is the one that is reached.
+# NAT64 (RFC 6052), 6to4 and ISATAP carry an IPv4 address, which is the one that is reached.
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_ISATAP = (0x00005EFE, 0x02005EFE)
+# Public by Python 3.11's tables, yet no place for images: protocol assignments, among them the
+# metadata service of Oracle's cloud; relays of 6to4; the host of Azure's machines; documentation.
+_NEVER = tuple(
+    map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "3fff::/20"))
+)
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -52,14 +58,18 @@ def is_public(address: Address) -> bool:
     """Say whether an address is one that anybody can reach, not one of this machine or network."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour
-        if inner is None and address in _NAT64:
+        isatap = int(address) >> 32 & 0xFFFFFFFF in _ISATAP
+        if inner is None and (isatap or address in _NAT64):
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(inner)
         if address.teredo is not None or address.scope_id is not None or address.is_site_local:
             return False
     return address.is_global and not (
-        address.is_multicast or address.is_reserved or address.is_unspecified
+        address.is_multicast
+        or address.is_reserved
+        or address.is_unspecified
+        or any(address in network for network in _NEVER)
     )
 
 
@@ -102,8 +112,12 @@ class Fetcher:
             if isinstance(answer, bytes):
                 return self._checked(answer, url)
             # A browser would not go from a secure page to an insecure one unseen; nor do we.
-            following = urljoin(target.url, answer)
-            if target.scheme == "https" and urlsplit(following).scheme != "https":
+            try:
+                following = urljoin(target.url, answer)
+                scheme = urlsplit(following).scheme
+            except ValueError as error:
+                raise FetchError(f"{_short(url)} redirects to no valid address.") from error
+            if target.scheme == "https" and scheme != "https":
                 raise FetchError(f"{_short(url)} redirects from https to something less safe.")
             url = following
         raise FetchError(f"{_short(url)} redirects more than {_MAX_REDIRECTS} times.")

@@ -6,10 +6,12 @@ Nothing here trusts what it reads: a folder may come from anywhere.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
+from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,11 @@ from sightline.vocabulary import Vocabulary
 
 FORMAT = 1
 _MOST_MEMBERS = 8
+# Bytes; what a file may take in memory before anything in it was checked. Ours have 2 kB, and some
+# 50 bytes of header a weight; 64 MiB of words are more than all 3 million of GoogleNews.
+_LARGEST = {"config.json": 2**20, "vocabulary.json": 64 * 2**20, "model.safetensors": 8 * 2**30}
+_LARGEST_OTHER = 2**30  # a tuned backbone
+_LARGEST_HEADER = 4 * 2**20  # checkpoints of NASNet have some 700 kB
 
 FloatArray = NDArray[np.float32]
 
@@ -73,12 +80,7 @@ def check_weights(
     feature_dimension: object,
 ) -> None:
     """Refuse weights that are not those that the settings call for."""
-    if not isinstance(feature_dimension, int):
-        raise ModelError(
-            f"{folder / 'config.json'}: feature_dimension is {feature_dimension!r}, expected a "
-            "whole number."
-        )
-    expected = expected_shapes(settings, words, feature_dimension)
+    expected = expected_shapes(settings, words, _checked_dimension(folder, feature_dimension))
     found = {name: list(weight.shape) for name, weight in weights.items()}
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):
@@ -88,6 +90,21 @@ def check_weights(
             )
         if not np.isfinite(weights[name]).all():
             raise ModelError(f"{folder / 'model.safetensors'}: {name} holds NaN or infinity.")
+
+
+def largest_weights(folder: Path, settings: Settings, words: int, feature_dimension: object) -> int:
+    """Bytes that the weights which the settings call for can take, in any number type."""
+    shapes = expected_shapes(settings, words, _checked_dimension(folder, feature_dimension))
+    return _LARGEST_HEADER + 8 + 8 * sum(map(math.prod, shapes.values()))
+
+
+def _checked_dimension(folder: Path, feature_dimension: object) -> int:
+    if not isinstance(feature_dimension, int):
+        raise ModelError(
+            f"{folder / 'config.json'}: feature_dimension is {shown(feature_dimension)}, expected "
+            "a whole number."
+        )
+    return feature_dimension
 
 
 def weights_bytes(weights: Mapping[str, NDArray[Any]], metadata: dict[str, str]) -> bytes:
@@ -115,13 +132,18 @@ def read_tensors(file: Path, data: bytes) -> tuple[dict[str, NDArray[Any]], dict
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
+    size = int.from_bytes(data[:8], "little")
+    if size > _LARGEST_HEADER:
+        raise ModelError(f"{file} is damaged: its header cannot have {size:,} bytes.")
     try:
         weights = dict(load(data))
-        header = orjson.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        header = orjson.loads(data[8 : 8 + size])
         metadata = orjson.loads(header.get("__metadata__", {}).get("sightline", "{}"))
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{file} is damaged or cut short ({error}).") from None
-    return weights, metadata
+        if not isinstance(metadata, dict):
+            raise ValueError("its metadata is not a JSON object")
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelError(f"{file} is damaged or cut short ({str(error)[:200]}).") from None
+    return weights, {name: str(text) for name, text in metadata.items()}
 
 
 def member_folders(folder: Path, members: object) -> list[tuple[Path, float]]:
@@ -134,7 +156,7 @@ def member_folders(folder: Path, members: object) -> list[tuple[Path, float]]:
         if not re.fullmatch(r"member-\d+", name):
             raise ModelError(f"{where} names {name[:40]!r}; expected member-1, member-2, ...")
         if type(share) is not float or not 0 < share < 1:
-            raise ModelError(f"{where}.{name} is {str(share)[:40]}; expected a share of the score.")
+            raise ModelError(f"{where}.{name} is {shown(share)}; expected a share of the score.")
     if sum(members.values()) >= 1:
         raise ModelError(f"{where}: the shares leave nothing for the model itself.")
     return [(folder / name, share) for name, share in members.items()]
@@ -152,22 +174,37 @@ def read_config(folder: Path) -> dict[str, Any]:
     for key in ("settings", "feature_dimension", "backbone"):
         if key not in config:
             raise ModelError(f"{file} does not say {key!r}.")
+    if not isinstance(config["backbone"], str | None):
+        raise ModelError(f"{file}: backbone is {shown(config['backbone'])}, expected a name.")
     return config
 
 
-def part(folder: Path, name: str) -> bytes:
-    """The bytes of a file that a model folder must have."""
+def part(folder: Path, name: str, most: int | None = None) -> bytes:
+    """The bytes of a file that a model folder must have, `most` of them at most."""
+    file = folder / name
+    largest = _LARGEST.get(name, _LARGEST_OTHER)
+    most = largest if most is None else min(most, largest)
     try:
-        return (folder / name).read_bytes()
+        size = file.stat().st_size
+        # A pipe would keep us waiting, a device would never end.
+        if not file.is_file():
+            raise ModelError(f"{file} is not a regular file.")
+        if size > most:
+            raise ModelError(f"{file} has {size:,} bytes; {most:,} are the most that it can need.")
+        return file.read_bytes()
     except FileNotFoundError:
         raise ModelError(f"{folder} is not a complete model folder: {name} is missing.") from None
+    except OSError as error:
+        raise ModelError(f"{file} cannot be read: {error.strerror}.") from error
+    except MemoryError:
+        raise ModelError(f"{file} does not fit into the memory of this machine.") from None
 
 
 def read_tuned(folder: Path, backbone: str, metadata: dict[str, str]) -> TunedBackbone:
     """The backbone that the weights name, its hash checked."""
     name = metadata.get("backbone_file", "")
     # A name from a file that nobody vouches for must not lead out of the folder.
-    if not name.startswith("backbone-") or Path(name).name != name:
+    if not re.fullmatch(r"backbone-[0-9a-f]+\.(onnx|safetensors)", name):
         raise ModelError(f"{folder / 'model.safetensors'} does not name its fine-tuned backbone.")
     tuned = TunedBackbone(backbone, part(folder, name))
     if tuned.sha256 != metadata.get("backbone_sha256"):

@@ -9,7 +9,7 @@ offsets into the page's text form.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
@@ -141,12 +141,13 @@ def page_to_document(
     left_out = LeftOut()
     left_out.update(page.left_out)
     block_spans = page.spans()
+    split = _splitter(unit, page.language)
     for index, block in enumerate(page.blocks):
         if block.kind in NOT_SENTENCES:
             if block.kind is not BlockKind.HEADING:  # `extra` keeps the headings
                 left_out.text[block.kind.value] += len(block.text)
             continue
-        for start, end in _unit_spans(block.text, unit, page.language):
+        for start, end in split(block.text):
             if _is_short(block.text[start:end], minimum_tokens):
                 left_out.text["short"] += end - start
                 continue
@@ -210,13 +211,15 @@ def _neighbours(page: Page, linkable: Container[int]) -> tuple[list[int | None],
     return before, after[::-1]
 
 
-def _unit_spans(text: str, unit: Unit, language: str | None) -> list[Span]:
+def _splitter(unit: Unit, language: str | None) -> Callable[[str], list[Span]]:
+    """Give what finds the units of the texts of one page."""
     if unit == "paragraph":
-        return [(0, len(text))]
-    from sightline.sentence_splitting import LANGUAGES, split_sentences
+        return lambda text: [(0, len(text))]
+    from sightline.sentence_splitting import LANGUAGES, Patience, split_sentences
 
     code = (language or "").partition("-")[0].lower()
-    return split_sentences(text, language=code if code in LANGUAGES else "en")
+    known, patience = code if code in LANGUAGES else "en", Patience()
+    return lambda text: split_sentences(text, language=known, patience=patience)
 
 
 def _is_short(text: str, minimum_tokens: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields
+from reprlib import repr as shown
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from sightline.problems import SightlineError
@@ -15,6 +16,8 @@ from sightline.problems import SightlineError
 SentenceEncoderName = Literal["gru", "attention"]
 SimilarityName = Literal["AP", "TK", "DC", "NoStruct"]
 NegativesName = Literal["hard", "mean"]
+# More than any count needs, and still within what every index can hold.
+_LARGEST_NUMBER = 2**31 - 1
 LossName = Literal["hinge", "softmax"]
 ScheduleName = Literal["plateau", "cosine"]
 
@@ -103,6 +106,10 @@ class Settings:
                      "finetune_images_at_once"):  # fmt: skip
             if getattr(self, name) < 1:
                 raise SightlineError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if type(value) is int and value > _LARGEST_NUMBER and field.name != "seed":
+                raise SightlineError(f"{field.name} is {value}; it must be below 2^31.")
         for name in ("margin", "temperature", "learning_rate", "image_learning_rate",
                      "plateau_factor"):  # fmt: skip
             if not 0 < getattr(self, name) < math.inf:
@@ -154,4 +161,4 @@ def _check_type(name: str, value: object, hint: Any) -> None:
             if type(value) is option or (option is float and type(value) is int):
                 return
             choices.append({int: "a whole number", float: "a number"}.get(option, option.__name__))
-    raise SightlineError(f"{name} is {value!r}; expected {' or '.join(choices)}.")
+    raise SightlineError(f"{name} is {shown(value)}; expected {' or '.join(choices)}.")

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from reprlib import repr as shown
 from typing import Any
 
+import msgspec
 import orjson
 
 from sightline.files import write_atomically
@@ -18,6 +20,8 @@ from sightline.related_words import related_words
 UNKNOWN = "<unk>"
 # Of the file; a reader refuses a number that it does not know.
 FORMAT = 1
+# Bytes; so much JSON may be anything while it is looked at.
+_ANYTHING = 2**20
 # So many related words are remembered; texts repeat their words.
 _REMEMBERED = 1 << 16
 
@@ -66,7 +70,7 @@ class Vocabulary:
     def load(cls, path: Path) -> Vocabulary:
         """Read a vocabulary that `save` wrote."""
         try:
-            return cls(*_content_of(orjson.loads(path.read_bytes())))
+            return cls(*_content_of(_parsed(path.read_bytes())))
         except OSError as error:
             raise SightlineError(f"{path} cannot be read: {error.strerror}.") from error
         except orjson.JSONDecodeError as error:
@@ -123,16 +127,34 @@ def _is_word(token: str) -> bool:
     return any(character.isalnum() for character in token)
 
 
+class _File(msgspec.Struct):
+    """What a vocabulary file holds."""
+
+    format: int
+    words: list[str]
+    related: bool = False
+
+
+def _parsed(data: bytes) -> Any:
+    """The JSON value of a file; a large one that is no vocabulary never becomes objects."""
+    if len(data) > _ANYTHING:
+        try:
+            msgspec.json.decode(data, type=_File)
+        except (msgspec.DecodeError, RecursionError, ValueError) as error:
+            raise SightlineError(f"It is not a vocabulary: {error}.") from None
+    return orjson.loads(data)
+
+
 def _content_of(content: Any) -> tuple[list[Any], bool]:
     """Return the words in a vocabulary file's JSON, and whether related ones are looked for."""
     if not isinstance(content, dict) or not isinstance(content.get("words"), list):
         raise SightlineError('Expected a JSON object with a list "words".')
     if content.get("format") != FORMAT:
         found = content.get("format")
-        raise SightlineError(f'"format" is {found!r}, but this version reads {FORMAT} only.')
+        raise SightlineError(f'"format" is {shown(found)}, but this version reads {FORMAT} only.')
     related = content.get("related", False)
     if not isinstance(related, bool):
-        raise SightlineError(f'"related" is {related!r}, expected true or false.')
+        raise SightlineError(f'"related" is {shown(related)}, expected true or false.')
     return content["words"], related
 
 
@@ -141,10 +163,11 @@ def _check_words(words: Sequence[Any]) -> None:
     seen: dict[str, int] = {}
     for number, word in enumerate(words):
         if not isinstance(word, str):
-            raise SightlineError(f"Word {number} of the vocabulary is {word!r}, not a string.")
+            raise SightlineError(f"Word {number} of the vocabulary is {shown(word)}, not a string.")
         if word in seen:
             raise SightlineError(
-                f"The vocabulary holds {word!r} twice, as word {seen[word]} and as word {number}."
+                f"The vocabulary holds {shown(word)} twice, as word {seen[word]} and as word "
+                f"{number}."
             )
         seen[word] = number
     if not words or words[0] != UNKNOWN:
