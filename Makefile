@@ -28,7 +28,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest  # small products are slower in several threads
 
 # Generated requests at the service, for three minutes.
 fuzz: $(VENV)/.installed-dev
