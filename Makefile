@@ -16,6 +16,12 @@ $(if $(LOCKED),$(if $(filter core,$(1)),,$(LOCK) -r locks/torch-cpu.txt || $(LOC
 $(INSTALL) -c constraints.txt $(if $(LOCKED),--no-build-isolation) -e '$(2)'
 endef
 
+# A core each for the tests that train and for all others; small products are slower in several
+# threads.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+LONG := $(addprefix tests/test_,finetuning.py distributed.py disk_packing.py reproduction.py \
+	training.py report.py cli.py readme.py)
+
 .PHONY: demo demo-train test fuzz clean
 
 demo: $(VENV)/.installed-core
@@ -28,7 +34,9 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest  # small products are slower in several threads
+	$(PYTEST) $(LONG) >$(VENV)/long-tests.log 2>&1 & long=$$!; \
+	$(PYTEST) $(addprefix --ignore=,$(LONG)); others=$$?; \
+	wait $$long; long=$$?; cat $(VENV)/long-tests.log; exit $$((others + long))
 
 # Generated requests at the service, for three minutes.
 fuzz: $(VENV)/.installed-dev
