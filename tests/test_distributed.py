@@ -211,6 +211,12 @@ def test_tuning_the_backbone_is_for_one_process(corpus_folder, tmp_path):
         training.train(read(corpus_folder), tmp_path, settings, processes=Processes(0, 2))
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_gpu_that_is_not_there_is_said(corpus_folder, tmp_path):
+    with pytest.raises(SightlineError, match="torch finds 0"):
+        training.train(read(corpus_folder), tmp_path, Settings(**SMALL), device="cuda")
+
+
 counts = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), min_size=1, max_size=9)
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sightline import numpy_encoders
 from sightline.batches import Sentences, time_major
 from sightline.encoders import Encoders
+from sightline.objective import loss_of
 from sightline.settings import Settings
 
 WORDS, FEATURES = 30, 12
@@ -193,3 +194,16 @@ def test_fixed_words_change_nothing_but_that_they_do_not_learn(kind, lists, fixe
     of_whole, of_parted = whole.sentence.embedding.grad, parted.sentence.embedding.grad
     torch.testing.assert_close(of_parted, of_whole[fixed_words:], atol=1e-5, rtol=1e-3)
     torch.testing.assert_close(parted.sentence.whole_embedding(), whole.sentence.embedding.detach())
+
+
+@pytest.mark.parametrize(("kind", "layers"), KINDS)
+def test_everything_is_computed_where_the_weights_are(kind, layers):
+    """On `meta`, a device without numbers, which refuses tensors of another as a GPU does."""
+    encoders = make(kind, layers).to("meta")
+    draws = torch.Generator().manual_seed(1)
+    sentence_NE = encoders.sentence(sentences_of([[1, 2, 3], [4], [5, 6]]), draws)
+    image_ME = encoders.image(torch.empty(3, FEATURES, device="meta"), draws)
+    loss_of(sentence_NE @ image_ME.T, Settings()).mean().backward()
+    assert {parameter.grad.device.type for parameter in encoders.parameters()} == {"meta"}
+    with pytest.raises(RuntimeError, match="device"):  # what this test can see
+        encoders.image(torch.zeros(3, FEATURES))

@@ -46,7 +46,7 @@ def save_checkpoint(
         tensors[f"weight.{name}"] = parameter.detach()
         for moment in ("step", "exp_avg", "exp_avg_sq"):
             tensors[f"{moment}.{name}"] = moments[moment]
-    arrays = {name: np.atleast_1d(tensor.numpy()) for name, tensor in tensors.items()}
+    arrays = {name: np.atleast_1d(tensor.cpu().numpy()) for name, tensor in tensors.items()}
     text = orjson.dumps(asdict(state)).decode()
     write_atomically(folder / FILE, weights_bytes(arrays, {"state": text}))
 
@@ -69,7 +69,7 @@ def load_checkpoint(
     for name, parameter in encoders.named_parameters():
         with torch.no_grad():
             parameter.copy_(torch.from_numpy(arrays[f"weight.{name}"].copy()))
-        moments = {"step": torch.tensor(float(arrays[f"step.{name}"][0]))}
+        moments = {"step": torch.tensor(float(arrays[f"step.{name}"][0]), device=parameter.device)}
         for moment in ("exp_avg", "exp_avg_sq"):
             # Laid out in memory as the parameter is: the fused optimiser takes that for granted.
             moments[moment] = torch.empty_like(parameter, requires_grad=False)

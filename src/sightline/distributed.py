@@ -140,15 +140,33 @@ class Processes:
 ALONE = Processes()
 
 
+def found_device(name: str) -> str:
+    """The device that this process trains on: "cpu", or for "cuda" a GPU of its own."""
+    if name == "cpu":
+        return name
+    place = int(os.environ.get("LOCAL_RANK", "0"))
+    if torch.cuda.device_count() <= place:
+        raise SightlineError(
+            f"There is no GPU for process {place + 1} of this machine: torch finds "
+            f"{torch.cuda.device_count()}. Train with --device cpu, or install a torch for CUDA."
+        )
+    torch.cuda.set_device(place)
+    return f"cuda:{place}"
+
+
 @contextmanager
-def started_processes() -> Iterator[Processes]:
-    """Join the processes that `torchrun` started with this one; all but the first are silent."""
+def started_processes(device: str = "cpu") -> Iterator[Processes]:
+    """Join the processes that `torchrun` started with this one; all but the first are silent.
+
+    On GPUs ("cuda") each process of a machine takes one of its own.
+    """
     if any(name not in os.environ for name in _ENVIRONMENT) or os.environ["WORLD_SIZE"] == "1":
         yield ALONE
         return
     with _together():
-        # The encoders learn on the CPU, for which gloo is made.
-        dist.init_process_group("gloo", timeout=_PATIENCE)
+        # Vectors and gradients travel between GPUs by nccl, all else by gloo.
+        backend = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
+        dist.init_process_group(backend, timeout=_PATIENCE)
     processes = Processes(dist.get_rank(), dist.get_world_size())
     try:
         with ExitStack() as silence:

@@ -59,6 +59,10 @@ class _Words(nn.Module):
         learned = self.embedding[words[own] - len(self.fixed)]
         return torch.cat([self.fixed[words[~own]], learned]), row_of_token
 
+    def beside(self, indices: IntArray) -> Tensor:
+        """Indices as a tensor where the weights are."""
+        return torch.from_numpy(indices).to(self.embedding.device)
+
     def whole_embedding(self) -> Tensor:
         """All rows in the vocabulary's order, as they stand."""
         embedding = self.embedding.detach()
@@ -90,13 +94,13 @@ class GRUSentenceEncoder(_Words):
     def forward(self, sentences: Sentences, draws: Draws | None = None) -> Tensor:
         """Unit vectors of the sentences; draws turn dropout on."""
         packed = time_major(sentences)
-        table, rows = self.table(torch.from_numpy(packed.token_ids))
+        table, rows = self.table(self.beside(packed.token_ids))
         embedding_NE = F.embedding(rows, table)
         if draws is not None and self.dropout > 0:
             # Whole dimensions of the embedding are dropped, the same for all words of a sentence.
             shape = (len(sentences.lengths), embedding_NE.shape[1])
-            mask_BE = _dropout_mask(shape, self.dropout, draws)
-            embedding_NE = embedding_NE * mask_BE[torch.from_numpy(packed.sentence_of_token)]
+            mask_BE = _dropout_mask(shape, self.dropout, draws).to(embedding_NE.device)
+            embedding_NE = embedding_NE * mask_BE[self.beside(packed.sentence_of_token)]
         state_BH = gru_final_state(
             embedding_NE,
             packed.running,
@@ -105,7 +109,7 @@ class GRUSentenceEncoder(_Words):
             self.bias_ih,
             self.bias_hh,
         )
-        return F.normalize(state_BH[torch.from_numpy(packed.place_of_sentence)], dim=1)
+        return F.normalize(state_BH[self.beside(packed.place_of_sentence)], dim=1)
 
     @staticmethod
     def own_draws(generator: Generator, lengths: IntArray, own: slice) -> OwnDraws:
@@ -135,10 +139,10 @@ class AttentionSentenceEncoder(_Words):
 
     def forward(self, sentences: Sentences, draws: Draws | None = None) -> Tensor:
         """Unit vectors of the sentences; draws turn dropout on."""
-        table, rows = self.table(torch.from_numpy(sentences.token_ids))
-        lengths = torch.from_numpy(sentences.lengths)
+        table, rows = self.table(self.beside(sentences.token_ids))
+        lengths = self.beside(sentences.lengths)
         count = len(lengths)
-        sentence_N = torch.repeat_interleave(torch.arange(count), lengths)
+        sentence_N = self.beside(np.repeat(np.arange(count), sentences.lengths))
         score_N = (table @ self.attention)[rows]
         largest_B = score_N.new_full((count,), -torch.inf).scatter_reduce(
             0, sentence_N, score_N.detach(), "amax"
@@ -154,7 +158,7 @@ class AttentionSentenceEncoder(_Words):
             per_sample_weights=weight_N / total_B[sentence_N],
         )
         if draws is not None and self.dropout > 0:
-            mean_BE = mean_BE * _dropout_mask(tuple(mean_BE.shape), self.dropout, draws)
+            mean_BE = _dropped(mean_BE, self.dropout, draws)
         return F.normalize(_through_head(self.head, mean_BE, self.dropout, draws), dim=1)
 
 
@@ -169,8 +173,7 @@ class ImageEncoder(nn.Module):
     def forward(self, features_BF: Tensor, draws: Draws | None = None) -> Tensor:
         """Unit vectors of the images; draws turn dropout on."""
         if draws is not None and self.dropout > 0:
-            mask = _dropout_mask(tuple(features_BF.shape), self.dropout, draws)
-            features_BF = features_BF * mask
+            features_BF = _dropped(features_BF, self.dropout, draws)
         return F.normalize(_through_head(self.head, features_BF, self.dropout, draws), dim=1)
 
 
@@ -218,9 +221,14 @@ def _through_head(
     for layer in list(head)[1:]:
         values = values.relu()
         if draws is not None and dropout > 0:
-            values = values * _dropout_mask(tuple(values.shape), dropout, draws)
+            values = _dropped(values, dropout, draws)
         values = layer(values)
     return values
+
+
+def _dropped(values: Tensor, dropout: float, draws: Draws) -> Tensor:
+    # Drawn on the CPU, so that the same seed drops the same values wherever they are.
+    return values * _dropout_mask(tuple(values.shape), dropout, draws).to(values.device)
 
 
 def _dropout_mask(shape: tuple[int, ...], dropout: float, draws: Draws) -> Tensor:

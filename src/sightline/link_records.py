@@ -18,14 +18,15 @@ from sightline.corpus import Corpus
 from sightline.decode_pool import DecodePool
 from sightline.documents import Document
 from sightline.features import FeatureStore, features_beside
+from sightline.hub import name_from_user
 from sightline.image_features import ImageFiles, ImageSource, StoredImages
 from sightline.linking import LinkChoices, MaxLinks, Policy, confident_links
 from sightline.model import LinkModel
 from sightline.problems import SightlineError
 
 #: Documents, sentences and images that are linked together: many, so that arrays are long, but
-#: bounded, and so is memory (0.4 GB at d = 1024) whatever the length of the corpus.
-_STORED_AT_ONCE = (2048, 65_536, 8_192)
+#: bounded, and so is memory whatever the length of the corpus; 2,048 documents are no faster.
+_STORED_AT_ONCE = (512, 16_384, 2_048)
 #: Where image files have to be read, results should not be long in coming.
 _FILES_AT_ONCE = (256, 65_536, 8_192)
 #: Documents from which on compiled assignment pays for its loading (0.7 s).
@@ -33,10 +34,13 @@ _COMPILE_FROM = 256
 
 
 def open_model(name_or_folder: str | Path) -> LinkModel | ClipModel:
-    """A trained model, or a CLIP or SigLIP folder, which links without training."""
+    """A trained model, or a CLIP or SigLIP folder, which links without training.
+
+    A model of the Hugging Face hub is named `hf://owner/name`, so that nobody fetches by mistake.
+    """
     if is_clip_folder(name_or_folder):
         return ClipModel.from_pretrained(name_or_folder)
-    return LinkModel.from_pretrained(name_or_folder)
+    return LinkModel.from_pretrained(name_from_user(name_or_folder))
 
 
 def open_images(

@@ -68,8 +68,8 @@ def gathered_similarities(
 
 
 def _compare(sentence_NE: Tensor, image_ME: Tensor, batch: Batch, settings: Settings) -> Tensor:
-    sentences_D = torch.from_numpy(batch.sentences_D)
-    images_D = torch.from_numpy(batch.images_D)
+    sentences_D = torch.from_numpy(batch.sentences_D).to(sentence_NE.device)
+    images_D = torch.from_numpy(batch.images_D).to(sentence_NE.device)
     similarity_DDSV = similarity_matrices(sentence_NE, image_ME, sentences_D, images_D)
     if settings.similarity == "NoStruct":  # the batch holds one sentence and one image each
         return similarity_DDSV[:, :, 0, 0]

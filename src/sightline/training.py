@@ -12,7 +12,7 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from sightline.checkpoints import FILE as CHECKPOINT
 from sightline.checkpoints import save_checkpoint
 from sightline.corpus import Corpus
 from sightline.decode_pool import DecodePool
-from sightline.distributed import ALONE, Processes
+from sightline.distributed import ALONE, Processes, found_device
 from sightline.documents import split_name
 from sightline.evaluation import mean_scores, score_packed
 from sightline.features import FeatureStore
@@ -40,6 +40,7 @@ from sightline.model import LinkModel
 from sightline.problems import Problems, SightlineError
 from sightline.progress import duration
 from sightline.settings import Settings
+from sightline.tensorboard_log import check_tensorboard, tensorboard_log
 from sightline.trainable_backbones import TrainableBackbone, load_trainable_backbone
 from sightline.training_data import Say, TrainingData, open_prepared, prepare
 from sightline.training_run import LOG, TrainingRun
@@ -69,7 +70,9 @@ def train(
     workers: int | None = None,
     resume: bool = False,
     pack_on_disk: bool = False,
+    tensorboard: Path | None = None,
     processes: Processes = ALONE,
+    device: str = "cpu",
     problems: Problems | None = None,
     say: Say = _silent,
 ) -> dict[str, Any]:
@@ -78,14 +81,20 @@ def train(
     Features are those of `store`, by default the corpus's own. With `settings.finetune_images`
     they come from the image files through `backbone`, which learns along, by default the bundled
     one; `workers` processes decode them.
-    With `pack_on_disk` the documents lie in files within `output` instead of in memory. Of several
+    With `pack_on_disk` the documents lie in files within `output` instead of in memory. The curves
+    of the run go to TensorBoard in the folder `tensorboard`, below the name of `output`. Of several
     `processes` (`distributed.started_processes`) each calls this, and the first writes.
     """
     _check_output(output, resume)
+    if tensorboard is not None:
+        check_tensorboard()
+        tensorboard /= output.resolve().name
     if settings.finetune_images and processes.count > 1:
         raise SightlineError(
             "--finetune-images works in one process only; start it without torchrun."
         )
+    if settings.finetune_images and device != "cpu":
+        raise SightlineError("--finetune-images works on the CPU only; leave --device out.")
     problems = problems or corpus.problems
     with (
         DecodePool(workers, ahead=8) as pool,
@@ -102,10 +111,11 @@ def train(
         embedding, coverage = _embedding(data, settings, word_vectors, fixed, problems)
         say(f"word vectors: {coverage}")
         if files is None or backbone is None:
-            run = TrainingRun(data, embedding, settings, output, processes=processes)
+            place = found_device(device)
+            run = TrainingRun(data, embedding, settings, output, None, processes, place)
         else:
             run = FineTuningRun(data, embedding, settings, output, files, backbone, pool)
-        return _train(run, corpus, coverage, resume, say)
+        return _train(run, corpus, coverage, resume, tensorboard, say)
 
 
 @contextmanager
@@ -195,7 +205,12 @@ def _embedding(
 
 
 def _train(
-    run: TrainingRun, corpus: Corpus, coverage: str, resume: bool, say: Say
+    run: TrainingRun,
+    corpus: Corpus,
+    coverage: str,
+    resume: bool,
+    tensorboard: Path | None,
+    say: Say,
 ) -> dict[str, Any]:
     output, processes = run.output, run.processes
     _check_alike(run)
@@ -208,7 +223,9 @@ def _train(
     processes.start_alike(run.encoders.parameters())
     if run.state.epoch >= run.settings.epochs:
         say(f"the run is complete: {run.state.epoch} epochs were done before")
-    _epochs(run, say)
+    curves = tensorboard if processes.is_first else None
+    with tensorboard_log(curves, run.state.epoch, _log_records(output)) as add_to_curves:
+        _epochs(run, add_to_curves, say)
 
     def finish() -> dict[str, Any]:
         best = _best_record(output, run.state.best_epoch)
@@ -256,7 +273,7 @@ def _start_folder(run: TrainingRun, corpus: Corpus, coverage: str, say: Say) -> 
     run.model().save_pretrained(run.output)
 
 
-def _epochs(run: TrainingRun, say: Say) -> None:
+def _epochs(run: TrainingRun, add_to_curves: Callable[[dict[str, Any]], None], say: Say) -> None:
     """Train until the last epoch; the first process keeps the folder up to date."""
     settings = run.settings
     while run.state.epoch < settings.epochs:
@@ -293,6 +310,7 @@ def _epochs(run: TrainingRun, say: Say) -> None:
             model.save_weights(run.output)
         with (run.output / LOG).open("ab") as log:
             log.write(orjson.dumps(record) + b"\n")
+        add_to_curves(record)
         # Last: a kill before this line repeats the epoch, with the same outcome.
         save_checkpoint(run.output, run.encoders, run.optimizer, run.state)
         say(_summary(record, settings.epochs))
@@ -313,9 +331,12 @@ def _summary(record: dict[str, Any], epochs: int) -> str:
 
 
 def _best_record(output: Path, best_epoch: int) -> dict[str, Any]:
-    lines = (output / LOG).read_bytes().splitlines()
-    records = [orjson.loads(line) for line in lines]
-    return next((r for r in records if r.get("epoch") == best_epoch), {})
+    return next((r for r in _log_records(output) if r.get("epoch") == best_epoch), {})
+
+
+def _log_records(output: Path) -> Iterator[dict[str, Any]]:
+    for line in (output / LOG).read_bytes().splitlines():
+        yield orjson.loads(line)
 
 
 def _finish_folder(run: TrainingRun, corpus: Corpus, best: dict[str, Any], say: Say) -> None:

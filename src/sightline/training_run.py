@@ -59,15 +59,16 @@ class TrainingRun:
         output: Path,
         backbone: nn.Module | None = None,
         processes: Processes = ALONE,
+        device: str = "cpu",
     ) -> None:
         self.data, self.settings, self.output = data, settings, output
-        self.processes = processes
+        self.processes, self.device = processes, device
         self.classes = _classes(data, embedding) if settings.class_words else {}
         self._inputs = _image_inputs(data, self.classes) if settings.class_words else None
         dimension = data.store.dimension + settings.word_dimension * settings.class_words
         self.encoders = Encoders(
             embedding, dimension, settings, settings.seed, backbone, data.fixed_words
-        )
+        ).to(device)
         self.optimizer = torch.optim.Adam(_parameter_groups(self.encoders, settings), fused=True)
         self.state = RunState(
             epoch=0,
@@ -100,7 +101,7 @@ class TrainingRun:
 
     def _features_of(self, rows: IntArray) -> Tensor:
         vectors = self.data.store.vectors(rows) if self._inputs is None else self._inputs[rows]
-        return torch.from_numpy(vectors.astype(np.float32, copy=False))
+        return torch.from_numpy(vectors.astype(np.float32, copy=False)).to(self.device)
 
     def backward(self, batch: Batch, generator: Generator | None) -> float:
         """Gradients of a batch's mean loss for all parameters; returns that loss."""
@@ -218,12 +219,12 @@ class TrainingRun:
     def model(self) -> LinkModel:
         """The encoders as they stand, as a model that shares their weights."""
         weights = {
-            name: weight.numpy()
+            name: weight.cpu().numpy()
             for name, weight in self.encoders.state_dict().items()
             if not name.startswith("backbone.")
         }
         weights |= self.classes
-        weights["sentence.embedding"] = self.encoders.sentence.whole_embedding().numpy()
+        weights["sentence.embedding"] = self.encoders.sentence.whole_embedding().cpu().numpy()
         return LinkModel(self.settings, self.data.vocabulary, weights, self.data.store.backbone)
 
 

@@ -10,8 +10,10 @@ import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from sightline import efficientnet_lite
-from sightline.backbones import Backbone, open_backbone
+from sightline.backbones import Backbone, BackboneError, open_backbone
 from sightline.image_files import SquarePreprocessing
 from sightline.problems import MissingExtraError
 
@@ -42,7 +44,9 @@ class TunedBackbone:
     def open(self) -> Backbone:
         """The network, ready to run, with the preprocessing that evaluation uses."""
         if self.name in efficientnet_lite.VARIANTS:
+            self._check_graph()
             backbone = open_backbone(self.name, self.file, self.data)
+            self._check_sizes(backbone)
         else:
             try:
                 from sightline.torch_backbones import open_torch_backbone
@@ -50,3 +54,29 @@ class TunedBackbone:
                 raise MissingExtraError(f"A model tuned from {self.name}", "train") from None
             backbone = open_torch_backbone(self.name, self.file, self.data)
         return replace(backbone, preprocessing=SquarePreprocessing.like(backbone.preprocessing))
+
+    def _check_sizes(self, backbone: Backbone) -> None:
+        """Refuse weights that do not fit each other, which shows when they are used."""
+        side = backbone.preprocessing.crop
+        try:
+            backbone.features(np.zeros((1, 3, side, side), np.float32))
+        except Exception as error:  # ONNX Runtime has no class of its own for all its errors
+            reason = str(error).strip().partition("\n")[0][:200]
+            raise BackboneError(f"{self.file} cannot be run ({reason}).") from None
+
+    def _check_graph(self) -> None:
+        """Refuse an ONNX file that is not what we write of the weights in it.
+
+        ONNX Runtime runs any graph, however long it takes; only our own, with other weights, is one
+        that a model folder can need.
+        """
+        try:
+            weights = efficientnet_lite.folded_weights(self.name, self.data)
+            ours = efficientnet_lite.write_tuned(self.name, weights) == self.data
+        except ValueError as error:
+            raise BackboneError(f"{self.file} is damaged: {error}.") from None
+        if not ours:
+            raise BackboneError(
+                f"{self.file} is not a network of {self.name} as Sightline writes it; train the "
+                "model anew, or ask whoever made the folder."
+            )
