@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
 from sightline.problems import MissingExtraError, Problem, Problems
+from sightline.verbosity import is_quiet, is_verbose
 
 if TYPE_CHECKING:
     from sightline.linking import MaxLinks
@@ -42,8 +45,45 @@ def max_links_from(text: str) -> MaxLinks:
 
 
 def say(words: str) -> None:
-    """Words go to standard error; standard output is for data."""
-    typer.echo(words, err=True)
+    """Words go to standard error; standard output is for data. `--quiet` leaves them out."""
+    if not is_quiet():
+        typer.echo(words, err=True)
+
+
+def detail(words: str) -> None:
+    """Words that `--verbose` alone asks for: what is done, with what, how long it took."""
+    if is_verbose():
+        typer.echo(words, err=True)
+
+
+@contextmanager
+def timed(what: str) -> Iterator[None]:
+    """Tell with `--verbose` how long a step took."""
+    started = time.perf_counter()
+    yield
+    detail(f"{what}: {time.perf_counter() - started:.2f} s")
+
+
+def complain(words: str) -> None:
+    """Say what went wrong, however quiet it is to be."""
+    typer.echo(f"{coloured('Error:', 'red', sys.stderr)} {words}", err=True, color=True)
+
+
+def has_colours(stream: TextIO) -> bool:
+    """Whether what goes to a stream may have colours: on terminals that can show them.
+
+    NO_COLOR (no-color.org) and FORCE_COLOR (force-color.org) decide before the terminal does.
+    """
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def coloured(words: str, colour: str, stream: TextIO) -> str:
+    """Words in a colour, where the stream has colours."""
+    return typer.style(words, fg=colour, bold=True) if has_colours(stream) else words
 
 
 _reported = 0

@@ -1,14 +1,17 @@
 """Progress of anything that takes over two seconds: a bar on a terminal, plain lines elsewhere.
 
-All of it goes to standard error; standard output is for data.
+All of it goes to standard error; standard output is for data. `--quiet` shows none.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from types import TracebackType
 from typing import Self, TextIO
+
+from sightline.verbosity import is_quiet
 
 #: Plain lines come this often, in seconds, so that a log file stays readable.
 _LINE_EVERY = 10.0
@@ -36,7 +39,8 @@ class Progress:
         self.stream = stream or sys.stderr
         self.done = 0
         self.started = self.shown = time.monotonic()
-        self.on_terminal = self.stream.isatty()
+        # A dumb terminal cannot go back to the beginning of a line.
+        self.on_terminal = self.stream.isatty() and os.environ.get("TERM") != "dumb"
 
     def __enter__(self) -> Self:
         return self
@@ -54,6 +58,8 @@ class Progress:
     def advance(self, count: int = 1, note: str = "") -> None:
         """Some more units are done; `note` is shown beside the rate."""
         self.done += count
+        if is_quiet():
+            return
         now = time.monotonic()
         every = 0.1 if self.on_terminal else _LINE_EVERY
         if now - self.started >= _SILENT_FOR and now - self.shown >= every:

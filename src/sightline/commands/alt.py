@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sightline.commands.manners import examples
+from sightline.commands.opening import decoding_processes, open_model
 from sightline.commands.options import (
+    OUTPUT,
     FetchOption,
     MaxLinksOption,
     ModelOption,
@@ -27,17 +30,34 @@ if TYPE_CHECKING:
     from sightline.linking import LinkChoices
 
 
+EXAMPLES = examples(
+    (
+        "What is wrong with an article's alternative texts; exit code 1 if anything is",
+        "sightline alt article.html --check",
+    ),
+    ("Sentences of the article that would do as alternative texts", "sightline alt article.html"),
+    (
+        "A copy that has them, where they are sure",
+        "sightline alt article.html --write better.html --min-confidence 0.8",
+    ),
+)
+
+
 def alt(
     inputs: Annotated[
         list[Path],
-        typer.Argument(help="Articles, or folders of HTML and Markdown.", metavar="INPUT..."),
+        typer.Argument(help="Articles, or folders of HTML and Markdown.", metavar="INPUT"),
     ],
     check: Annotated[
         bool, typer.Option("--check", help="Audit alone, without a model; exit 1 if it finds any.")
     ] = False,
     write: Annotated[
         Path | None,
-        typer.Option(metavar="OUT", help="A copy with alternative texts; a folder for several."),
+        typer.Option(
+            metavar="OUT",
+            help="A copy with alternative texts; a folder for several.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object an article.")] = False,
     model: ModelOption = "default",
@@ -46,15 +66,21 @@ def alt(
     threshold: ThresholdOption = 0.0,
     min_confidence: Annotated[
         float | None,
-        typer.Option(min=0.0, max=1.0, help="Of a text that is written; 0.5 if no limit is given."),
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Of a text that is written; 0.5 if no limit is given.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     min_score: Annotated[
-        float | None, typer.Option(min=-1.0, max=1.0, help="Of a text that is written.")
+        float | None,
+        typer.Option(min=-1.0, max=1.0, help="Of a text that is written.", rich_help_panel=OUTPUT),
     ] = None,
     fetch: FetchOption = False,
     strict: StrictOption = False,
 ) -> None:
-    """Audit the alternative texts of articles, and offer the article's own sentences as texts."""
+    """Audit alternative texts, and offer an article's own sentences."""
     from sightline.alt_report import alt_lines, alt_record
     from sightline.alt_text import audit_article
     from sightline.article_links import read_articles
@@ -64,6 +90,9 @@ def alt(
     if check and (write is not None or fetch):
         raise typer.BadParameter("--check audits alone; leave --write and --fetch out")
     paths = list(_articles(inputs))
+    if not paths:
+        places = ", ".join(map(str, inputs))
+        raise SightlineError(f"{places}: no HTML or Markdown page lies in this folder.")
     if write is not None and len(paths) > 1 and write.is_file():
         raise typer.BadParameter(f"--write {write} is a file; name a folder for several articles")
     if write is not None and len({path.name for path in paths}) < len(paths):
@@ -106,12 +135,13 @@ def _offered(
     from sightline.alt_text import with_candidates
     from sightline.alt_writing import choose, write_alts
     from sightline.article_links import link_article
-    from sightline.decode_pool import DecodePool
-    from sightline.link_records import open_model
     from sightline.progress import Progress
 
     loaded = open_model(model)
-    with DecodePool() as pool, Progress("alternative texts", count, "articles") as progress:
+    with (
+        decoding_processes() as pool,
+        Progress("alternative texts", count, "articles") as progress,
+    ):
         for alts in audited:
             record = link_article(loaded, alts.article, choices, pool)
             offered = with_candidates(alts, record)

@@ -7,9 +7,25 @@ from typing import Annotated
 
 import typer
 
-from sightline.commands.options import CorpusArgument, FeaturesOption, JsonOption, StrictOption
+from sightline.commands import completions
+from sightline.commands.manners import examples
+from sightline.commands.options import (
+    INPUT,
+    CorpusArgument,
+    FeaturesOption,
+    JsonOption,
+    StrictOption,
+)
 from sightline.console import print_json, report, say, say_problems
 from sightline.problems import Problems, SightlineError
+
+EXAMPLES = examples(
+    ("The documents of one model", "sightline analyze CORPUS scores.jsonl"),
+    (
+        "All models of a reproduction, with the spread of the sentences",
+        "sightline analyze CORPUS RESULTS --word-vectors glove.txt.gz",
+    ),
+)
 
 
 def analyze(
@@ -18,20 +34,31 @@ def analyze(
         list[Path],
         typer.Argument(
             help="Files of 'evaluate --documents', run folders, or a reproduction folder.",
-            metavar="SCORES...",
+            metavar="SCORES",
         ),
     ],
     features: FeaturesOption = None,
     word_vectors: Annotated[
-        Path | None, typer.Option(help="word2vec or GloVe file, for the sentences' spread.")
+        Path | None,
+        typer.Option(
+            help="word2vec or GloVe file, for the sentences' spread.", rich_help_panel=INPUT
+        ),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Only these documents; by default all that have scores.")
+        str | None,
+        typer.Option(
+            help="Only these documents; by default all that have scores.",
+            autocompletion=completions.splits,
+            rich_help_panel=INPUT,
+        ),
     ] = None,
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Find out which documents are hard, and why: spread, content, agreement of models."""
+    """Find out which documents are hard, and why.
+
+    Looks at their spread and content, and at where models agree.
+    """
     from sightline.analysis import analyse
     from sightline.analysis_tables import analysis_tables
     from sightline.corpus import read

@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sightline.commands.build_pages import pages
-from sightline.commands.options import CorpusFolderOption, JsonOption, StrictOption
+from sightline.commands import build_pages
+from sightline.commands.manners import Command, CommandGroup, examples
+from sightline.commands.options import (
+    INPUT,
+    SPLITS,
+    CorpusFolderOption,
+    JsonOption,
+    SeedOption,
+    StrictOption,
+    TestOption,
+    ValidationOption,
+)
 from sightline.console import print_json, report, say, say_problems
 from sightline.problems import Problems
 
@@ -20,17 +30,28 @@ if TYPE_CHECKING:
 
 build = typer.Typer(
     name="build",
-    help="Build a corpus: one of the paper's, from the dataset as it is published, or of pages.",
+    cls=CommandGroup,
+    help="Build a corpus: one of the paper's, or of your own pages.\n\n"
+    "The paper's are made from the datasets as they are published.",
+    epilog=examples(
+        (
+            "A corpus of your own web pages",
+            "sightline build pages site/ -o CORPUS --links-from-layout",
+        ),
+        (
+            "The paper's MSCOCO",
+            "sightline build mscoco captions_train2014.json -o CORPUS --images train2014/",
+        ),
+    ),
+    add_completion=False,
     no_args_is_help=True,
 )
 
-SeedOption = Annotated[int, typer.Option(help="Same seed, same corpus.")]
-ValidationOption = Annotated[
-    float, typer.Option(help="Validation documents: a share, or a number from 1 on.")
-]
-TestOption = Annotated[float, typer.Option(help="Test documents: a share, or a number from 1 on.")]
 ImagesOption = Annotated[
-    Path | None, typer.Option(help="Folder of the image files: what is missing there is dropped.")
+    Path | None,
+    typer.Option(
+        help="Folder of the image files: what is missing there is dropped.", rich_help_panel=INPUT
+    ),
 ]
 VistArgument = Annotated[
     Path, typer.Argument(help="Folder with VIST's annotation files.", metavar="FOLDER")
@@ -39,7 +60,15 @@ VistArgument = Annotated[
 Builder = Callable[[Problems, Counter[str]], Iterator["Document"]]
 
 
-@build.command()
+def _examples(files: str) -> str:
+    command = f"sightline build {files} -o CORPUS"
+    return examples(
+        ("With the images that are here", f"{command} --images images/"),
+        ("Without looking for images", command),
+    )
+
+
+@build.command(cls=Command, epilog=_examples("mscoco captions_train2014.json"))
 def mscoco(
     annotations: Annotated[
         list[Path],
@@ -75,7 +104,7 @@ def mscoco(
     _write("mscoco", documents, output, annotations, options, images, strict, json)
 
 
-@build.command()
+@build.command(cls=Command, epilog=_examples("dii vist/"))
 def dii(
     folder: VistArgument,
     output: CorpusFolderOption,
@@ -94,7 +123,7 @@ def dii(
     _write("dii", documents, output, vist_files(folder, DII), {}, images, strict, json)
 
 
-@build.command()
+@build.command(cls=Command, epilog=_examples("sis vist/"))
 def sis(
     folder: VistArgument,
     output: CorpusFolderOption,
@@ -113,7 +142,7 @@ def sis(
     _write("sis", documents, output, vist_files(folder, SIS), {}, images, strict, json)
 
 
-@build.command("dii-stress")
+@build.command("dii-stress", cls=Command, epilog=_examples("dii-stress vist/"))
 def dii_stress(
     folder: VistArgument,
     output: CorpusFolderOption,
@@ -142,7 +171,7 @@ def dii_stress(
     _write("dii-stress", documents, output, vist_files(folder, DII), options, images, strict, json)
 
 
-@build.command()
+@build.command(cls=Command, epilog=_examples("rqa train.json val.json"))
 def rqa(
     train: Annotated[
         Path, typer.Argument(help="RecipeQA's training questions, train.json.", metavar="TRAIN")
@@ -153,7 +182,11 @@ def rqa(
     ],
     output: CorpusFolderOption,
     validation: Annotated[
-        float, typer.Option(help="Training recipes reserved: a share, or a number from 1 on.")
+        float,
+        typer.Option(
+            help="Training recipes reserved: a share, or a number from 1 on.",
+            rich_help_panel=SPLITS,
+        ),
     ] = 0.127,
     images: ImagesOption = None,
     seed: SeedOption = 1,
@@ -178,7 +211,15 @@ def rqa(
     _write("rqa", documents, output, [train, given_validation], options, images, strict, json)
 
 
-@build.command()
+@build.command(
+    cls=Command,
+    epilog=examples(
+        (
+            "From saved album pages and images",
+            "sightline build diy RS_2014-*.zst -o CORPUS --pages albums/ --images images/",
+        ),
+    ),
+)
 def diy(
     dumps: Annotated[
         list[Path],
@@ -186,9 +227,15 @@ def diy(
     ],
     output: CorpusFolderOption,
     pages: Annotated[
-        Path, typer.Option(help="Folder of saved album pages of imgur, <album id>.html.")
+        Path,
+        typer.Option(
+            help="Folder of saved album pages of imgur, <album id>.html.", rich_help_panel=INPUT
+        ),
     ],
-    images: Annotated[Path, typer.Option(help="Folder of the image files, <image id>.jpg.")],
+    images: Annotated[
+        Path,
+        typer.Option(help="Folder of the image files, <image id>.jpg.", rich_help_panel=INPUT),
+    ],
     # The paper's splits are 6.8K, 1K and 1K documents.
     validation: ValidationOption = 1 / 8.8,
     test: TestOption = 1 / 8.8,
@@ -216,7 +263,7 @@ def diy(
     _write("diy", documents, output, dumps, options, images, strict, json)
 
 
-@build.command()
+@build.command(cls=Command, epilog=_examples("wiki ImageCLEF/"))
 def wiki(
     source: Annotated[
         Path,
@@ -254,7 +301,7 @@ def wiki(
     _write("wiki", documents, output, inputs, options, images, strict, json)
 
 
-build.command()(pages)
+build.command(cls=Command, epilog=build_pages.EXAMPLES)(build_pages.pages)
 
 
 def _image_folder(images: Path | None, output: Path) -> ImageFolder | None:

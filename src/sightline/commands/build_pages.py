@@ -8,9 +8,15 @@ from typing import Annotated
 
 import typer
 
+from sightline.commands import completions
+from sightline.commands.manners import examples
 from sightline.commands.options import (
+    INPUT,
+    OUTPUT,
+    SPLITS,
     CorpusFolderOption,
     JsonOption,
+    SeedOption,
     StrictOption,
     UnitName,
     UnitOption,
@@ -18,38 +24,85 @@ from sightline.commands.options import (
 from sightline.console import print_json, report, say, say_problems
 from sightline.problems import Problems
 
+EXAMPLES = examples(
+    (
+        "Pages with the links that their layout shows",
+        "sightline build pages site/ -o CORPUS --links-from-layout",
+    ),
+    (
+        "With the images inside, and a tenth of the pages to validate with",
+        "sightline build pages site/ -o CORPUS --copy-images --skip-missing --validation 0.1",
+    ),
+)
+
 
 def pages(
     folder: Annotated[Path, typer.Argument(help="Folder of HTML and Markdown pages.")],
     output: CorpusFolderOption,
     links_from_layout: Annotated[
-        bool, typer.Option("--links-from-layout", help="Link images to the text they stand in.")
+        bool,
+        typer.Option(
+            "--links-from-layout",
+            help="Link images to the text they stand in.",
+            rich_help_panel=INPUT,
+        ),
     ] = False,
     unit: UnitOption = UnitName.PARAGRAPH,
-    minimum_tokens: Annotated[int, typer.Option(help="Shorter text is left out.")] = 0,
+    minimum_tokens: Annotated[
+        int, typer.Option(help="Shorter text is left out.", rich_help_panel=INPUT)
+    ] = 0,
     skip_missing: Annotated[
-        bool, typer.Option("--skip-missing", help="Leave out images whose file is missing.")
+        bool,
+        typer.Option(
+            "--skip-missing",
+            help="Leave out images whose file is missing.",
+            rich_help_panel=INPUT,
+        ),
     ] = False,
     copy_images: Annotated[
-        bool, typer.Option("--copy-images", help="Copy images into the corpus, by content.")
+        bool,
+        typer.Option(
+            "--copy-images",
+            help="Copy images into the corpus, by content.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
-    split: Annotated[str | None, typer.Option(help="The split of all pages.")] = None,
-    validation: Annotated[float, typer.Option(help="Share of pages for validation.")] = 0.0,
-    test: Annotated[float, typer.Option(help="Share of pages for test.")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Same seed, same splits.")] = 1,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="The split of all pages.",
+            autocompletion=completions.splits,
+            rich_help_panel=SPLITS,
+        ),
+    ] = None,
+    validation: Annotated[
+        float, typer.Option(help="Share of pages for validation.", rich_help_panel=SPLITS)
+    ] = 0.0,
+    test: Annotated[
+        float, typer.Option(help="Share of pages for test.", rich_help_panel=SPLITS)
+    ] = 0.0,
+    seed: SeedOption = 1,
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
     """HTML and Markdown pages with images: a document a page, its text blocks the sentences."""
     from sightline.building import build_corpus
     from sightline.corpus_statistics import statistics_table
+    from sightline.isolation import read_page_bounded
     from sightline.page_corpus import Splits, page_corpus
     from sightline.readers.page_folder import PageFolder
 
     if split is not None and (validation or test):
         raise typer.BadParameter("--split puts all pages in one; leave --validation and --test out")
     splits = Splits(split, validation, test, seed)
-    reader = PageFolder(folder, unit.value, links_from_layout, minimum_tokens, skip_missing)
+    reader = PageFolder(
+        folder,
+        unit.value,
+        links_from_layout,
+        minimum_tokens,
+        skip_missing,
+        read=lambda path: read_page_bounded(path).page,
+    )
     problems = Problems(strict=strict, report=report)
     dropped: Counter[str] = Counter()
     options = {

@@ -7,35 +7,72 @@ from typing import Annotated
 
 import typer
 
-from sightline.commands.options import CorpusArgument, FeaturesOption, JsonOption, StrictOption
+from sightline.commands import completions
+from sightline.commands.manners import examples
+from sightline.commands.options import (
+    OUTPUT,
+    CorpusArgument,
+    FeaturesOption,
+    JsonOption,
+    StrictOption,
+    known_model,
+)
 from sightline.console import print_json, report, say, say_problems
 from sightline.problems import Problems
 
+EXAMPLES = examples(
+    ("A model of your own, in its own folder", "sightline calibrate MODEL CORPUS"),
+    (
+        "The bundled model for documents of yours, into a new folder",
+        "sightline calibrate default CORPUS -o MODEL",
+    ),
+)
+
 
 def calibrate(
-    model: Annotated[str, typer.Argument(help="A model folder, or `default`.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A model folder, or `default`.",
+            autocompletion=completions.models,
+            callback=known_model,
+        ),
+    ],
     corpus: CorpusArgument,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Model folder to write; else MODEL itself."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Model folder to write; else MODEL itself.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Which documents; by default val, or all if there are none.")
+        str | None,
+        typer.Option(
+            help="Which documents; by default val, or all if there are none.",
+            autocompletion=completions.splits,
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same calibration.")] = 1,
     features: FeaturesOption = None,
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Estimate how sure a model's links are, from documents whose links need not be known."""
+    """Estimate how sure a model's links are.
+
+    It takes documents such as will be linked; their links need not be known.
+    """
     from sightline.calibration import calibrate as estimate
     from sightline.calibration import calibrated, store_calibration
     from sightline.corpus import read
+    from sightline.hub import name_from_user
     from sightline.model import LinkModel
 
     if output is None and not Path(model).is_dir():
         raise typer.BadParameter(f"{model} is not a folder; name one to write to with -o")
-    loaded = LinkModel.from_pretrained(model)
+    loaded = LinkModel.from_pretrained(name_from_user(model))
     problems = Problems(strict=strict, report=report)
     documents = read(corpus, problems=problems)
     chosen = split or ("val" if next(documents.documents("val"), None) else None)

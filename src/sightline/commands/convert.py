@@ -8,12 +8,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sightline.commands.options import CorpusArgument, JsonOption, StrictOption
+from sightline.commands.manners import examples
+from sightline.commands.options import (
+    CorpusArgument,
+    JsonOption,
+    SplitOption,
+    StrictOption,
+)
 from sightline.console import print_json, report, say, say_problems
 from sightline.problems import Problems
 
 if TYPE_CHECKING:
     from collections import Counter
+
+
+EXAMPLES = examples(
+    ("MMC4's documents as a corpus to train on", "sightline convert mmc4.jsonl CORPUS --to native"),
+    (
+        "WebDataset shards of the training documents",
+        "sightline convert CORPUS SHARDS --to webdataset --split train --shard-size 500",
+    ),
+)
 
 
 class FormatName(StrEnum):
@@ -30,7 +45,7 @@ def convert(
     corpus: CorpusArgument,
     output: Annotated[Path, typer.Argument(help="A file or folder to write.")],
     to: Annotated[FormatName, typer.Option(help="The format to write.")],
-    split: Annotated[str | None, typer.Option(help="Only these documents.")] = None,
+    split: SplitOption = None,
     links_from_matches: Annotated[
         bool, typer.Option("--links-from-matches", help="Take MMC4's matches for true links.")
     ] = False,
@@ -43,7 +58,10 @@ def convert(
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Write a corpus in another format, and say what that format has no room for."""
+    """Write a corpus in another format.
+
+    What that format has no room for is told.
+    """
     from sightline import conversion
     from sightline.corpus import read
 

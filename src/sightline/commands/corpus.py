@@ -7,9 +7,26 @@ from typing import Annotated
 
 import typer
 
-from sightline.commands.options import CorpusArgument, FeaturesOption, JsonOption, StrictOption
+from sightline.commands.manners import examples
+from sightline.commands.options import (
+    OUTPUT,
+    CorpusArgument,
+    FeaturesOption,
+    JsonOption,
+    SplitOption,
+    StrictOption,
+)
 from sightline.console import print_json, report, say, say_problems
 from sightline.problems import Problems
+
+EXAMPLES = examples(
+    (
+        "Is it fit to train on? Exit code 1 if splits share images",
+        "sightline corpus CORPUS --check",
+    ),
+    ("Counts alone, without opening the images", "sightline corpus CORPUS --no-images"),
+    ("A page of sample documents to look at", "sightline corpus CORPUS --sample-page samples.html"),
+)
 
 
 def corpus(
@@ -21,16 +38,23 @@ def corpus(
         bool, typer.Option("--check", help="Exit with 1 if splits share images.")
     ] = False,
     sample_page: Annotated[
-        Path | None, typer.Option(help="HTML file of sample documents to write.")
+        Path | None,
+        typer.Option(help="HTML file of sample documents to write.", rich_help_panel=OUTPUT),
     ] = None,
-    samples: Annotated[int, typer.Option(min=1, help="Sample documents of each split.")] = 8,
-    seed: Annotated[int, typer.Option(help="Same seed, same samples.")] = 0,
-    split: Annotated[str | None, typer.Option(help="Only these documents.")] = None,
+    samples: Annotated[
+        int,
+        typer.Option(min=1, help="Sample documents of each split.", rich_help_panel=OUTPUT),
+    ] = 8,
+    seed: Annotated[int, typer.Option(help="Same seed, same samples.", rich_help_panel=OUTPUT)] = 0,
+    split: SplitOption = None,
     features: FeaturesOption = None,
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Check a corpus: counts, duplicates, broken images, images that splits share (a leak)."""
+    """Check a corpus: counts, duplicates, broken images, leaks.
+
+    A leak is an image that two splits share: what is measured is then too good.
+    """
     from sightline import corpus_report
     from sightline.corpus import read
 

@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sightline.commands.manners import examples
+from sightline.commands.opening import decoding_processes, open_model
 from sightline.commands.options import ModelOption
 from sightline.console import say
 
 if TYPE_CHECKING:
     from sightline.demo_page import MeanScores
+
+
+EXAMPLES = examples(
+    ("Into the folder sightline-demo", "sightline demo"),
+    ("With a model of your own, into another folder", "sightline demo --model MODEL -o my-demo"),
+)
 
 
 def demo(
@@ -22,11 +30,10 @@ def demo(
     ] = Path("sightline-demo"),
     model: ModelOption = "default",
 ) -> None:
-    """Link bundled textbook sections and guides, score the links, and write pages to open.
+    """Link bundled documents, score the links, write pages to open.
 
-    Each step names the command that repeats it.
+    They are textbook sections and guides. Each step names the command that repeats it.
     """
-    from sightline.decode_pool import DecodePool
     from sightline.demo import (
         SPLIT,
         copy_documents,
@@ -36,7 +43,6 @@ def demo(
         write_index,
     )
     from sightline.demo_page import mean_scores
-    from sightline.link_records import open_model
     from sightline.progress import duration
 
     started = time.monotonic()
@@ -44,7 +50,7 @@ def demo(
     loaded = open_model(model)
     folder = copy_documents(output)
     chosen = [] if model == "default" else ["--model", model]
-    with DecodePool() as pool:
+    with decoding_processes() as pool:
         _step("Link the images and sentences of textbook sections and guides")
         _command("link", folder.documents, "-o", folder.links, *chosen)
         results = link_corpus(loaded, folder, pool)

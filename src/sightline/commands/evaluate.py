@@ -7,29 +7,65 @@ from typing import Annotated, Any
 
 import typer
 
-from sightline.commands.options import CorpusArgument, FeaturesOption, JsonOption, StrictOption
+from sightline.commands import completions
+from sightline.commands.manners import examples
+from sightline.commands.opening import decoding_processes, open_model
+from sightline.commands.options import (
+    INPUT,
+    OUTPUT,
+    CorpusArgument,
+    FeaturesOption,
+    JsonOption,
+    StrictOption,
+    known_scored_model,
+)
 from sightline.console import print_json, report, say, say_problems, write_lines
 from sightline.problems import Problems, SightlineError
+
+EXAMPLES = examples(
+    ("The bundled model on the test documents of a corpus", "sightline evaluate default CORPUS"),
+    ("What chance reaches there", "sightline evaluate random CORPUS"),
+    (
+        "Figures for a program, and each document's for `sightline analyze`",
+        "sightline evaluate MODEL CORPUS --json --documents scores.jsonl",
+    ),
+)
 
 
 def evaluate(
     model: Annotated[
-        str, typer.Argument(help="A model, CLIP or SigLIP folder, or random, object-detection.")
+        str,
+        typer.Argument(
+            help="A model, CLIP or SigLIP folder, or default, random, object-detection.",
+            autocompletion=completions.scored_models,
+            callback=known_scored_model,
+        ),
     ],
     corpus: CorpusArgument,
-    split: Annotated[str, typer.Option(help="Which documents.")] = "test",
+    split: Annotated[
+        str, typer.Option(help="Which documents.", autocompletion=completions.splits)
+    ] = "test",
     cutoff: Annotated[
         list[int] | None, typer.Option(help="C of p@C, 1 and 5 if not given; may be repeated.")
     ] = None,
     documents: Annotated[
-        Path | None, typer.Option("--documents", help="Write each document's scores as JSONL.")
+        Path | None,
+        typer.Option(
+            "--documents", help="Write each document's scores as JSONL.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     features: FeaturesOption = None,
-    word_vectors: Annotated[Path | None, typer.Option(help="For object-detection.")] = None,
+    word_vectors: Annotated[
+        Path | None,
+        typer.Option(help="word2vec or GloVe file, for object-detection.", rich_help_panel=INPUT),
+    ] = None,
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Score a model against the true links: AUC and precision, means over documents."""
+    """Score a model against the true links: AUC and precision.
+
+    Both are means over the documents whose links are known.
+    """
     from sightline import baselines, evaluation
     from sightline.corpus import read
 
@@ -43,8 +79,7 @@ def evaluate(
         reached = baselines.score_baseline(model, opened, split, features, word_vectors, cutoffs)
         scores, skipped, notes = reached.scores, reached.skipped, reached.notes
     else:
-        from sightline.decode_pool import DecodePool
-        from sightline.link_records import open_images, open_model
+        from sightline.link_records import open_images
         from sightline.model import LinkModel
 
         loaded = open_model(model)
@@ -52,7 +87,7 @@ def evaluate(
             store = evaluation.corpus_features(loaded, opened, split, features)
             scores, skipped = evaluation.score_corpus(loaded, opened, split, store, cutoffs)
         else:
-            with DecodePool() as pool:
+            with decoding_processes() as pool:
                 images = open_images(loaded, opened, features, say, pool)
                 scores, skipped = evaluation.score_documents(loaded, opened, split, images, cutoffs)
     if documents is not None:

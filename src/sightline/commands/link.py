@@ -7,15 +7,19 @@ from collections import Counter
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sightline.commands.manners import examples
+from sightline.commands.opening import articles_and_corpora, decoding_processes, open_model
 from sightline.commands.options import (
+    OUTPUT,
     DocumentsArgument,
     FeaturesOption,
     FetchOption,
     MaxLinksOption,
+    MinConfidenceOption,
     ModelOption,
     PolicyName,
     PolicyOption,
@@ -33,8 +37,26 @@ from sightline.commands.shards import (
     is_sharded,
     work_on_shards,
 )
-from sightline.console import max_links_from, report, say, say_problems
+from sightline.console import detail, max_links_from, report, say, say_problems
 from sightline.problems import Problems, SightlineError
+
+if TYPE_CHECKING:
+    from sightline.decode_pool import DecodePool
+
+EXAMPLES = examples(
+    (
+        "The links of an article, as a page to look at",
+        "sightline link article.html -o article.links.html",
+    ),
+    (
+        "The test documents of a corpus, with a model of your own",
+        "sightline link CORPUS --model MODEL --split test -o links.jsonl",
+    ),
+    (
+        "A folder of shards, four at a time; run again, it completes them",
+        "sightline link SHARDS -o LINKS --workers 4",
+    ),
+)
 
 
 class FormatName(StrEnum):
@@ -50,22 +72,30 @@ def link(
     inputs: DocumentsArgument,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="A file, or a folder for pages or for shards."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="A file, or a folder for pages or for shards.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     format: Annotated[
         FormatName | None,
-        typer.Option(help="By default what the suffix of -o says: .html, .csv, .json or .jsonl."),
+        typer.Option(
+            help="By default what the suffix of -o says: .html, .csv, .json or .jsonl.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     model: ModelOption = "default",
     policy: PolicyOption = PolicyName.ASSIGNMENT,
     max_links: MaxLinksOption = "all",
     threshold: ThresholdOption = 0.0,
-    min_confidence: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Leave out links that are less sure.")
-    ] = 0.0,
+    min_confidence: MinConfidenceOption = 0.0,
     unit: UnitOption = UnitName.SENTENCE,
     fetch: FetchOption = False,
-    matrix: Annotated[bool, typer.Option("--matrix", help="Add the similarity matrix.")] = False,
+    matrix: Annotated[
+        bool, typer.Option("--matrix", help="Add the similarity matrix.", rich_help_panel=OUTPUT)
+    ] = False,
     split: SplitOption = None,
     features: FeaturesOption = None,
     workers: ShardWorkersOption = None,
@@ -73,15 +103,13 @@ def link(
     engine_address: EngineAddressOption = None,
     strict: StrictOption = False,
 ) -> None:
-    """Find which sentence each image of an article or of a corpus's documents belongs to.
+    """Find which sentence each image of a document belongs to.
 
-    A folder of shards in gives a folder of shards out; run again, it completes what is missing.
+    Documents are articles, or those of a corpus. A folder of shards in gives a folder of shards
+    out; run again, it completes what is missing.
     """
-    from sightline.article_folders import without_folders
     from sightline.articles import is_article
-    from sightline.decode_pool import DecodePool
     from sightline.fetching import Fetcher
-    from sightline.link_records import open_model
     from sightline.link_writing import form_of, page_files, write_links, write_pages
     from sightline.linked_documents import LinkedDocument, linked_documents
     from sightline.linking import LinkChoices
@@ -100,7 +128,7 @@ def link(
         work = link_work(model, features, choices, matrix=matrix, split=split, strict=strict)
         work_on_shards(inputs, output, work, engine, workers, engine_address)
         return
-    inputs = without_folders(inputs)
+    inputs = articles_and_corpora(inputs)
     articles = [path for path in inputs if is_article(path)]
     form = form_of(output, format.value if format else None, sys.stdout.isatty())
     pages = page_files(output, articles, len(inputs) - len(articles)) if form == "html" else {}
@@ -115,10 +143,13 @@ def link(
             split=split, features=features, matrix=matrix, say=say,
         ):  # fmt: skip
             seen["documents"] += 1
+            if one.article is not None:
+                counts = f"{len(one.record['links'])} links, {len(one.record['images'])} images"
+                detail(f"{one.article.path}: {counts}, {len(one.record['sentences'])} sentences")
             seen.update(image["status"] for image in one.record["images"])
             yield one
 
-    with DecodePool() as pool:
+    with decoding_processes() as pool:
         if form == "html":
             facts = (f"model {Path(model).name}", f"policy {policy.value}")
             write_pages(linked(pool), pages, pool, facts, say)

@@ -8,6 +8,17 @@ from typing import Annotated
 
 import typer
 
+from sightline.commands import completions
+from sightline.commands.values import UsageSentence, did_you_mean
+from sightline.problems import SightlineError
+
+# Panels of `--help`, for commands with many options.
+INPUT = "What is read"
+OUTPUT = "What is written"
+LINKS = "Which links are chosen"
+SPLITS = "Splits"
+WORK = "How the work is done"
+
 
 class PolicyName(StrEnum):
     """How a similarity matrix becomes links."""
@@ -26,30 +37,149 @@ class UnitName(StrEnum):
     PARAGRAPH = "paragraph"
 
 
+def known_model(name: str) -> str:
+    """A model's name as it is, unless it is a slip of the pen for `default`."""
+    return _unless_meant(name, ("default",))
+
+
+def known_scored_model(name: str) -> str:
+    """The same for what `evaluate` scores, which may be one of the paper's baselines."""
+    return _unless_meant(name, ("default", *completions.BASELINES))
+
+
+def _unless_meant(name: str, names: tuple[str, ...]) -> str:
+    # Other names are folders, or addresses in a store: who opens them says what is wrong.
+    if name not in names and not Path(name).exists() and (hint := did_you_mean(name, names)):
+        raise UsageSentence(f"There is no model {name!r}.{hint}")
+    return name
+
+
+def known_backbone(name: str) -> str:
+    """A backbone's name, or a folder; anything else is refused with what was probably meant."""
+    from sightline.backbone_names import NAMES
+
+    if name in NAMES or Path(name).is_dir():
+        return name
+    raise UsageSentence(
+        f"There is no backbone {name!r}; known are {', '.join(NAMES)} and CLIP or SigLIP folders."
+        f"{did_you_mean(name, NAMES)}"
+    )
+
+
+def _corpus(path: Path) -> Path:
+    """A path that is there, or has no name close to it; then who reads it says what it expects."""
+    if not path.exists() and (hint := _names_beside(path)):
+        raise SightlineError(f"{path}: no such file or folder.{hint}")
+    return path
+
+
+def existing(paths: list[Path]) -> list[Path]:
+    """Paths that are there, or addresses in a store."""
+    from sightline.storage import is_remote, place_of
+
+    for path in paths:
+        if not path.exists() and not is_remote(place_of(path)):
+            hint = _names_beside(path)
+            where = "" if path.is_absolute() else f" in {Path.cwd()}"
+            raise SightlineError(f"{path}: no such file or folder{where}.{hint}")
+    return paths
+
+
+def _names_beside(path: Path) -> str:
+    """What was probably meant by the name of a file that does not exist."""
+    try:
+        return did_you_mean(path.name, (one.name for one in path.parent.iterdir()))
+    except OSError:
+        return ""
+
+
 CorpusArgument = Annotated[
-    Path, typer.Argument(help="A .jsonl, .parquet or .tar file, or a folder.")
+    Path,
+    typer.Argument(help="A .jsonl, .parquet or .tar file, or a folder.", callback=_corpus),
 ]
 DocumentsArgument = Annotated[
     list[Path],
     typer.Argument(
         help="Articles (HTML, Markdown, PDF, DOCX, EPUB), folders of them, or corpora.",
-        metavar="INPUT...",
+        metavar="INPUT",
+        callback=existing,
     ),
 ]
-CorpusFolderOption = Annotated[Path, typer.Option("--output", "-o", help="Corpus folder to write.")]
+CorpusFolderOption = Annotated[
+    Path, typer.Option("--output", "-o", help="Corpus folder to write.", rich_help_panel=OUTPUT)
+]
 FeaturesOption = Annotated[
-    Path | None, typer.Option("--features", help="Feature store; by default the corpus's own.")
+    Path | None,
+    typer.Option(
+        "--features",
+        help="Feature store; by default the corpus's own.",
+        rich_help_panel=INPUT,
+    ),
 ]
-FetchOption = Annotated[bool, typer.Option("--fetch", help="Fetch remote images of articles.")]
+FetchOption = Annotated[
+    bool, typer.Option("--fetch", help="Fetch remote images of articles.", rich_help_panel=INPUT)
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-MaxLinksOption = Annotated[str, typer.Option(help="all, half or a number of links.")]
+MaxLinksOption = Annotated[
+    str,
+    typer.Option(
+        help="all, half or a number of links.",
+        autocompletion=completions.link_limits,
+        rich_help_panel=LINKS,
+    ),
+]
+MinConfidenceOption = Annotated[
+    float,
+    typer.Option(
+        min=0.0, max=1.0, help="Leave out links that are less sure.", rich_help_panel=LINKS
+    ),
+]
 ModelOption = Annotated[
-    str, typer.Option(help="A model folder, a CLIP or SigLIP folder, or `default`.")
+    str,
+    typer.Option(
+        help="A model folder, a CLIP or SigLIP folder, or `default`.",
+        autocompletion=completions.models,
+        callback=known_model,
+        rich_help_panel=LINKS,
+    ),
 ]
-PolicyOption = Annotated[PolicyName, typer.Option(help="How links are chosen.")]
-SplitOption = Annotated[str | None, typer.Option(help="Only these documents of a corpus.")]
-StrictOption = Annotated[bool, typer.Option("--strict", help="Stop at the first bad record.")]
+PolicyOption = Annotated[
+    PolicyName, typer.Option(help="How links are chosen.", rich_help_panel=LINKS)
+]
+SeedOption = Annotated[int, typer.Option(help="Same seed, same corpus.", rich_help_panel=SPLITS)]
+SplitOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Only these documents of a corpus.",
+        autocompletion=completions.splits,
+        rich_help_panel=INPUT,
+    ),
+]
+StrictOption = Annotated[
+    bool,
+    typer.Option("--strict", help="Stop at the first bad record.", rich_help_panel=INPUT),
+]
+TestOption = Annotated[
+    float,
+    typer.Option(help="Test documents: a share, or a number from 1 on.", rich_help_panel=SPLITS),
+]
 ThresholdOption = Annotated[
-    float, typer.Option(min=-1.0, max=1.0, help="Of the policy threshold: similarity above it.")
+    float,
+    typer.Option(
+        min=-1.0,
+        max=1.0,
+        help="Of the policy threshold: similarity above it.",
+        rich_help_panel=LINKS,
+    ),
 ]
-UnitOption = Annotated[UnitName, typer.Option(help="What one sentence is.")]
+UnitOption = Annotated[UnitName, typer.Option(help="What one sentence is.", rich_help_panel=INPUT)]
+ValidationOption = Annotated[
+    float,
+    typer.Option(
+        help="Validation documents: a share, or a number from 1 on.", rich_help_panel=SPLITS
+    ),
+]
+WordVectorsOption = Annotated[
+    Path | None,
+    typer.Option(help="word2vec or GloVe file (.bin, .txt, .gz, .npz).", rich_help_panel=INPUT),
+]

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sightline.commands.manners import examples
+from sightline.commands.opening import articles_and_corpora, decoding_processes, open_model
 from sightline.commands.options import (
+    LINKS,
+    OUTPUT,
     DocumentsArgument,
     FeaturesOption,
     FetchOption,
     JsonOption,
     MaxLinksOption,
+    MinConfidenceOption,
     ModelOption,
     PolicyName,
     PolicyOption,
@@ -28,7 +33,20 @@ from sightline.console import max_links_from, print_json, report, say, say_probl
 from sightline.problems import Problems, SightlineError
 
 if TYPE_CHECKING:
+    from sightline.decode_pool import DecodePool
     from sightline.linked_documents import LinkedDocument
+
+
+EXAMPLES = examples(
+    (
+        "Pairs of a corpus whose links are sure",
+        "sightline pairs CORPUS -o pairs.jsonl --min-confidence 0.8",
+    ),
+    (
+        "Pairs with their images, as WebDataset shards to train on",
+        "sightline pairs articles/ -o PAIRS --format webdataset",
+    ),
+)
 
 
 class PairFormatName(StrEnum):
@@ -42,20 +60,28 @@ class PairFormatName(StrEnum):
 def pairs(
     inputs: DocumentsArgument,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="A file, or a folder for WebDataset shards.")
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="A file, or a folder for WebDataset shards.",
+            rich_help_panel=OUTPUT,
+        ),
     ],
     format: Annotated[
-        PairFormatName | None, typer.Option(help="By default what the suffix of -o says.")
+        PairFormatName | None,
+        typer.Option(help="By default what the suffix of -o says.", rich_help_panel=OUTPUT),
     ] = None,
     model: ModelOption = "default",
     policy: PolicyOption = PolicyName.ASSIGNMENT,
     max_links: MaxLinksOption = "all",
     threshold: ThresholdOption = 0.0,
-    min_confidence: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Leave out pairs that are less sure.")
-    ] = 0.0,
+    min_confidence: MinConfidenceOption = 0.0,
     min_score: Annotated[
-        float | None, typer.Option(min=-1.0, max=1.0, help="Leave out pairs of a lower score.")
+        float | None,
+        typer.Option(
+            min=-1.0, max=1.0, help="Leave out pairs of a lower score.", rich_help_panel=LINKS
+        ),
     ] = None,
     unit: UnitOption = UnitName.SENTENCE,
     fetch: FetchOption = False,
@@ -64,11 +90,8 @@ def pairs(
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Write image-sentence pairs for training out of articles or corpora."""
-    from sightline.article_folders import without_folders
-    from sightline.decode_pool import DecodePool
+    """Write image-sentence pairs out of articles or corpora."""
     from sightline.fetching import Fetcher
-    from sightline.link_records import open_model
     from sightline.linked_documents import linked_documents
     from sightline.linking import LinkChoices
     from sightline.pair_writing import pair_format, write_pairs
@@ -76,6 +99,7 @@ def pairs(
     from sightline.progress import Progress
 
     to = pair_format(output, format.value if format else None)
+    paths = articles_and_corpora(inputs)
     loaded = open_model(model)
     choices = LinkChoices(policy.value, max_links_from(max_links), threshold)
     problems = Problems(strict=strict, report=report)
@@ -84,7 +108,7 @@ def pairs(
     def linked(pool: DecodePool) -> Iterator[LinkedDocument]:
         with Progress("pairs", None, "documents") as progress:
             for one in linked_documents(
-                without_folders(inputs), loaded, choices, pool, problems,
+                paths, loaded, choices, pool, problems,
                 unit=unit.value, fetch=Fetcher() if fetch else None,
                 split=split, features=features, say=say,
             ):  # fmt: skip
@@ -94,7 +118,7 @@ def pairs(
         if not choice.documents:
             raise SightlineError("No document could be linked.")
 
-    with DecodePool() as pool:
+    with decoding_processes() as pool:
         count = write_pairs(choice.pairs_of(linked(pool)), output, to, pool, choice.left_out)
     say_problems(problems)
     say(f"{count:,} pairs of {choice.documents:,} documents were written to {output}")

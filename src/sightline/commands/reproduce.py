@@ -10,9 +10,31 @@ from typing import Annotated
 
 import typer
 
-from sightline.commands.options import CorpusArgument, FeaturesOption, JsonOption, StrictOption
+from sightline.commands import completions
+from sightline.commands.manners import examples
+from sightline.commands.options import (
+    OUTPUT,
+    WORK,
+    CorpusArgument,
+    FeaturesOption,
+    JsonOption,
+    StrictOption,
+    WordVectorsOption,
+)
+from sightline.commands.values import UsageSentence, did_you_mean
 from sightline.console import print_json, report, say, say_problems
 from sightline.problems import MissingExtraError, Problems, SightlineError
+
+EXAMPLES = examples(
+    (
+        "The rows of the paper's main table on a corpus",
+        "sightline reproduce CORPUS -o RESULTS --word-vectors glove.txt.gz",
+    ),
+    (
+        "Two rows, small and quick, two at a time",
+        "sightline reproduce CORPUS -o RESULTS --rows 'AP, DC' --dimension 64 --epochs 5 --jobs 2",
+    ),
+)
 
 
 class Dataset(StrEnum):
@@ -28,9 +50,16 @@ class Dataset(StrEnum):
 
 def reproduce(
     corpus: CorpusArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for runs and tables.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Folder for runs and tables.", rich_help_panel=OUTPUT),
+    ],
     rows: Annotated[
-        str, typer.Option(help="main, all, or names with commas: 'AP, AP half b20'.")
+        str,
+        typer.Option(
+            help="main, all, or names with commas: 'AP, AP half b20'.",
+            autocompletion=completions.row_groups,
+        ),
     ] = "main",
     dataset: Annotated[
         Dataset | None,
@@ -48,26 +77,45 @@ def reproduce(
     minimum_count: Annotated[int, typer.Option(help="Rarer words are unknown.")] = 5,
     seed: Annotated[int, typer.Option(help="Same seed, same results.")] = 1,
     features: FeaturesOption = None,
-    word_vectors: Annotated[
-        Path | None, typer.Option(help="word2vec or GloVe file (.bin, .txt, .gz, .npz).")
-    ] = None,
+    word_vectors: WordVectorsOption = None,
     images: Annotated[
-        bool, typer.Option("--images/--no-images", help="Pictures in figures and report.")
+        bool,
+        typer.Option(
+            "--images/--no-images",
+            help="Pictures in figures and report.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = True,
     text: Annotated[
-        bool, typer.Option("--text/--no-text", help="Sentences in figures and report.")
+        bool,
+        typer.Option(
+            "--text/--no-text", help="Sentences in figures and report.", rich_help_panel=OUTPUT
+        ),
     ] = True,
-    jobs: Annotated[int, typer.Option(min=1, help="Rows made at the same time.")] = 1,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Rows made at the same time.", rich_help_panel=WORK)
+    ] = 1,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Of each job; by default they share the cores.")
+        int | None,
+        typer.Option(
+            min=1, help="Of each job; by default they share the cores.", rich_help_panel=WORK
+        ),
     ] = None,
     mixed: Annotated[
-        bool, typer.Option("--mixed", help="Add rows of another dimension, epochs or rate.")
+        bool,
+        typer.Option(
+            "--mixed",
+            help="Add rows of another dimension, epochs or rate.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Reproduce the paper's tables on a corpus; run again, it goes on where it was cut off."""
+    """Reproduce the paper's tables on a corpus.
+
+    Run again, it goes on where it was cut off.
+    """
     from importlib.util import find_spec
 
     from sightline.building import builder_of
@@ -89,6 +137,8 @@ def reproduce(
             f"{corpus} is a dataset of the paper; build it first, 'sightline build {corpus} ... "
             f"-o {corpus}' ('sightline build {corpus} --help' says from what)."
         )
+    if not corpus.exists() and (hint := did_you_mean(str(corpus), TABLE_1)):
+        raise UsageSentence(f"There is no corpus {str(corpus)!r}.{hint}")
     column = builder_of(corpus) if dataset is None else dataset.value
     setup = Setup(
         corpus=corpus,

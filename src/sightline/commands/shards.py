@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sightline.commands.options import WORK
 from sightline.console import say
 from sightline.problems import SightlineError
 
@@ -29,11 +30,21 @@ _FILES = (".jsonl", ".json", ".jsonld", ".csv", ".html", ".htm")
 
 ShardWorkersOption = Annotated[
     int | None,
-    typer.Option("--workers", min=1, help="Shards at a time; by default one per core."),
+    typer.Option(
+        "--workers",
+        min=1,
+        help="Shards at a time; by default one per core.",
+        rich_help_panel=WORK,
+    ),
 ]
-EngineOption = Annotated[EngineName, typer.Option(help="Where shards are worked on.")]
+EngineOption = Annotated[
+    EngineName, typer.Option(help="Where shards are worked on.", rich_help_panel=WORK)
+]
 EngineAddressOption = Annotated[
-    str | None, typer.Option(help="Address of the Ray or Spark cluster; by default this machine.")
+    str | None,
+    typer.Option(
+        help="Address of the Ray or Spark cluster; by default this machine.", rich_help_panel=WORK
+    ),
 ]
 
 
@@ -42,7 +53,8 @@ def is_sharded(inputs: Iterable[Path], output: Path | None, *, tar_folders: bool
 
     A folder of .tar files is also one corpus; `tar_folders` says which of the two is meant.
     """
-    from sightline.shards import SUFFIXES, is_shard_folder
+    from sightline.corpus import SUFFIXES
+    from sightline.shards import is_shard_folder
     from sightline.storage import files_in, is_remote, place_of
 
     if output is not None and is_remote(place_of(output)):
