@@ -29,6 +29,7 @@ from sightline.documents import Document
 from sightline.features import FeatureStore, write_feature_store
 from sightline.files import write_atomically
 from sightline.model import Member
+from sightline.model_card import card_header
 from sightline.readers.native import write_jsonl
 from sightline.settings import Settings
 from sightline.training import train
@@ -140,7 +141,9 @@ def finish(work: Path, data: Path, output: Path) -> None:
         f"{values['p@5']:.1f} |"
         for name, values in scores.items()
     ]
-    write_atomically(output / "README.md", card.replace("SCORES", "\n".join(lines)).encode())
+    header = card_header({**notes, "license": "apache-2.0"})
+    card = header + card.replace("SCORES", "\n".join(lines))
+    write_atomically(output / "README.md", card.encode())
     print("\n".join(lines))
 
 

@@ -1,45 +1,12 @@
-"""AUC and p@C: against plain loops, scikit-learn, and by hand; the paper's skip rules."""
+"""AUC and p@C of documents: against scikit-learn and by hand; the paper's skip rules."""
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from sightline.evaluation import (
-    area_under_curve,
-    mean_scores,
-    precision_at,
-    score_document,
-)
-
-# Few distinct scores, so that ties are common.
-labelled = st.lists(
-    st.tuples(st.booleans(), st.sampled_from([-1.0, -0.25, 0.0, 0.5, 1.0])), min_size=2, max_size=6
-).filter(lambda pairs: len({true for true, _ in pairs}) == 2)
-
-
-def arrays(pairs):
-    return np.array([true for true, _ in pairs]), np.array([score for _, score in pairs])
-
-
-@settings(max_examples=200, deadline=None)
-@given(pairs=labelled)
-def test_auc_equals_its_definition_and_scikit_learn(pairs):
-    true, scores = arrays(pairs)
-    found = area_under_curve(true, scores)
-    assert found == pytest.approx(reference.area_under_curve(true, scores))
-    assert found == pytest.approx(roc_auc_score(true, scores))
-
-
-@settings(max_examples=100, deadline=None)
-@given(pairs=labelled, cutoff=st.integers(1, 8))
-def test_precision_is_the_mean_over_all_orders_of_ties(pairs, cutoff):
-    true, scores = arrays(pairs)
-    assert precision_at(true, scores, cutoff) == pytest.approx(
-        reference.precision_at(true.tolist(), scores.tolist(), cutoff)
-    )
+from sightline.evaluation import Evaluation, mean_scores, score_document
 
 
 def test_auc_on_large_random_matrices_equals_scikit_learn():
@@ -92,3 +59,17 @@ def test_shuffling_sentences_and_images_changes_nothing(seed):
     two = score_document("d", matrix[rows][:, columns], moved)
     assert one.auc == pytest.approx(two.auc)
     assert one.precision == pytest.approx(two.precision)
+
+
+def test_an_evaluation_is_the_means_and_knows_its_documents():
+    scores = [score_document(name, np.eye(3), [(0, 0)], (1,)) for name in "ab"]
+    found = Evaluation(mean_scores(scores, 1, (1,)), scores)
+    assert found == {
+        "documents": 2,
+        "skipped": 1,
+        "auc": scores[0].auc,
+        "p@1": pytest.approx(100 / 3),
+    }
+    assert [*found.to_pandas().columns] == ["id", "auc", "p@1", "sentences", "images", "links"]
+    assert found.to_arrow().to_pylist() == [score.to_record() for score in scores]
+    assert "33.3" in found._repr_html_()

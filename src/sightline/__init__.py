@@ -1,15 +1,19 @@
 """Sightline finds which sentence each image of a document belongs to.
 
 The public names are loaded when they are first used, so that `import sightline` is instant.
+`docs/python.md` shows each of them at work.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sightline import metrics
     from sightline.corpus import Corpus, read
+    from sightline.document_links import DocumentLinks, links_table
+    from sightline.document_rows import documents_from
     from sightline.documents import Document
-    from sightline.evaluation import evaluate
+    from sightline.evaluation import Evaluation, evaluate
     from sightline.features import FeatureStore
     from sightline.linking import Link
     from sightline.model import LinkModel
@@ -20,30 +24,43 @@ __version__ = "0.1.0"
 __all__ = [
     "Corpus",
     "Document",
+    "DocumentLinks",
+    "Evaluation",
     "FeatureStore",
     "Link",
     "LinkModel",
     "SightlineError",
+    "documents_from",
     "evaluate",
+    "links_table",
+    "metrics",
     "read",
 ]
 
 _MODULES = {
     "Corpus": "corpus",
     "Document": "documents",
+    "DocumentLinks": "document_links",
+    "Evaluation": "evaluation",
     "FeatureStore": "features",
     "Link": "linking",
     "LinkModel": "model",
     "SightlineError": "problems",
+    "documents_from": "document_rows",
     "evaluate": "evaluation",
+    "links_table": "document_links",
+    "metrics": "metrics",  # a module of functions
     "read": "corpus",
 }
 
+# Not for type checkers, which would take any name for one of ours.
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'sightline' has no attribute {name!r}")
-    return getattr(import_module(f"sightline.{_MODULES[name]}"), name)
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module 'sightline' has no attribute {name!r}")
+        module = import_module(f"sightline.{_MODULES[name]}")
+        return module if name == _MODULES[name] else getattr(module, name)
 
 
 def __dir__() -> list[str]:

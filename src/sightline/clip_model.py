@@ -18,10 +18,11 @@ from sightline.clip_backbones import (
     pooled,
     quiet_transformers,
 )
+from sightline.document_links import DocumentLinks
 from sightline.documents import Document
 from sightline.features import FeatureStore
 from sightline.image_features import ImageFiles, StoredImages, groups
-from sightline.linking import Link, MaxLinks, Policy, link
+from sightline.linking import MaxLinks, Policy, link
 from sightline.numpy_encoders import similarity_matrices
 from sightline.problems import SightlineError
 
@@ -114,9 +115,10 @@ class ClipModel:
         policy: Policy = "assignment",
         max_links: MaxLinks = "all",
         features: Features = None,
-    ) -> list[Link]:
+    ) -> DocumentLinks:
         """The links of a document, best first; `linking.link` describes the policies."""
-        return link(self.similarity_matrix(document, features), policy, max_links)
+        similarity_SV = self.similarity_matrix(document, features)
+        return DocumentLinks(document, link(similarity_SV, policy, max_links))
 
     def _text_features(self, sentences: list[str]) -> FloatArray:
         import torch

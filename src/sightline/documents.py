@@ -7,7 +7,9 @@ file it came from.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -42,6 +44,38 @@ class Document:
     extra: dict[str, Any] = field(default_factory=dict, hash=False)
     folder: Path | None = field(default=None, compare=False, repr=False)
 
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Document:
+        """Make a document of a decoded JSON object; `FieldError` names what is wrong with it."""
+        return document_from_record(record)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of the document with all of its fields: None where one is not known.
+
+        Tables are made of records that all have the same keys.
+        """
+        record = document_to_record(self)
+        return {name: record.get(name) for name in FIELDS} | record
+
+    def __repr__(self) -> str:
+        words = {"sentence": self.sentences, "image": self.images, "link": self.links}
+        facts = [
+            f"{len(found)} {word}{'s' * (len(found) != 1)}"
+            for word, found in words.items()
+            if found is not None
+        ]
+        facts += [] if self.split is None else [f"split {self.split!r}"]
+        return f"Document({self.id!r}: {', '.join(facts)})"
+
+    def _repr_html_(self) -> str:
+        return self._html(None)
+
+    def _html(self, links: Sequence[Any] | None) -> str:
+        # By name, because it goes against the order of modules: what draws a document stands
+        # above everything that knows documents, and only a notebook asks for it.
+        html: str = import_module("sightline.notebook").document_html(self, links)
+        return html
+
 
 class _Draft:
     """A document whose attributes can be set, until it is given its class (`_new`)."""
@@ -64,7 +98,7 @@ def document_from_record(record: object, allow_empty: bool = False) -> Document:
     With `allow_empty`, documents without sentences or images, and empty ones among them, pass:
     linking has to answer for every document it is given, even with no links.
     """
-    return document_out_of(record.copy() if isinstance(record, dict) else record, allow_empty)
+    return document_out_of(dict(record) if isinstance(record, Mapping) else record, allow_empty)
 
 
 def document_out_of(record: Any, allow_empty: bool = False, folder: Path | None = None) -> Document:

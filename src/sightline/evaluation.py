@@ -1,14 +1,14 @@
-"""How well similarity matrices find the true links: per-document AUC and precision at C.
+"""How well a model finds the true links of a corpus: per-document AUC and precision at C.
 
-Pure functions: a matrix and the truth in, numbers out. Ties are exact: AUC counts a tied pair as
-half, and p@C is the expected precision when tied entries come in random order.
+In percent, as the paper's tables have them; `metrics` says what they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from sightline.features import FeatureStore, features_beside
 from sightline.image_features import ImageSource, ImageStatus, StoredImages, groups
 from sightline.image_files import read_files
 from sightline.linking import link
+from sightline.metrics import area_under_curve, is_defined, precision_at, true_matrix
 from sightline.model import LinkModel
 from sightline.numpy_encoders import (
     FloatArray,
@@ -32,6 +33,11 @@ from sightline.numpy_encoders import (
 )
 from sightline.progress import Progress
 from sightline.reliability import Reliability
+from sightline.tables import Kind, Table
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
 
 Links = Sequence[tuple[int, int]]
 
@@ -63,6 +69,40 @@ class DocumentScore:
         }  # fmt: skip
 
 
+class Evaluation(dict[str, float | int | None]):
+    """Mean scores in percent, as `sightline evaluate` says them, and those of each document.
+
+    `scores` are the documents that could be scored; `to_pandas()` and `to_arrow()` give one row
+    each: `id`, `auc`, `p@1`, `p@5`, and how many `sentences`, `images` and `links` it has.
+    """
+
+    def __init__(
+        self, means: Mapping[str, float | int | None], scores: Iterable[DocumentScore] = ()
+    ) -> None:
+        super().__init__(means)
+        self.scores = tuple(scores)
+
+    def table(self) -> Table:
+        """One row a document."""
+        kinds: dict[str, Kind] = {"id": "text", "auc": "number"}
+        kinds |= {name: "number" for name in self if name.startswith("p@")}
+        kinds |= dict.fromkeys(("sentences", "images", "links"), "whole number")
+        return Table.of_rows((score.to_record() for score in self.scores), kinds)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row a document."""
+        return self.table().to_pandas()
+
+    def to_arrow(self) -> pyarrow.Table:
+        """One row a document."""
+        return self.table().to_arrow()
+
+    def _repr_html_(self) -> str:
+        from sightline.notebook import scores_html
+
+        return scores_html(self)
+
+
 def score_document(
     id: str,
     similarity_SV: NDArray[np.floating],
@@ -75,12 +115,8 @@ def score_document(
     The paper's evaluation leaves such documents out: AUC is not defined for them.
     With a calibration, the links of the default policy are counted by their confidence.
     """
-    true_SV = np.zeros(similarity_SV.shape, bool)
-    for sentence, image in links:
-        true_SV[sentence, image] = True
-    true, scores = true_SV.ravel(), similarity_SV.ravel()
-    positives = int(true.sum())
-    if positives == 0 or positives == true.size:
+    true, scores = true_matrix(links, similarity_SV.shape).ravel(), similarity_SV.ravel()
+    if not is_defined(true):
         return None
     return DocumentScore(
         id,
@@ -88,7 +124,7 @@ def score_document(
         {cutoff: 100 * precision_at(true, scores, cutoff) for cutoff in cutoffs},
         similarity_SV.shape[0],
         similarity_SV.shape[1],
-        positives,
+        int(true.sum()),
         _reliability(similarity_SV, links, calibration),
     )
 
@@ -100,25 +136,6 @@ def _reliability(
         return None
     found = with_confidence(link(similarity_SV), similarity_SV, calibration)
     return Reliability.of_links(found, links)
-
-
-def area_under_curve(true: NDArray[np.bool_], scores: NDArray[np.floating]) -> float:
-    """Chance that a true entry outscores a false one, a tie counting half."""
-    negatives = np.sort(scores[~true])
-    positives = scores[true]
-    below = np.searchsorted(negatives, positives, side="left").sum()
-    not_above = np.searchsorted(negatives, positives, side="right").sum()
-    return float(below + not_above) / (2 * len(positives) * len(negatives))
-
-
-def precision_at(true: NDArray[np.bool_], scores: NDArray[np.floating], cutoff: int) -> float:
-    """Share of true entries among the `cutoff` highest; of all entries if there are fewer."""
-    cutoff = min(cutoff, len(scores))
-    lowest = np.partition(scores, -cutoff)[-cutoff]  # the score of the last place
-    above, tied = scores > lowest, scores == lowest
-    places_for_tied = cutoff - int(above.sum())
-    expected = true[above].sum() + places_for_tied * true[tied].mean()
-    return float(expected) / cutoff
 
 
 def mean_scores(
@@ -148,13 +165,14 @@ def evaluate(
     split: str | None = "test",
     features: str | Path | None = None,
     cutoffs: Collection[int] = CUTOFFS,
-) -> dict[str, float | int | None]:
+) -> Evaluation:
     """Mean AUC and p@C of a model on a corpus's split, in percent, as `sightline evaluate` says."""
     opened = corpus if isinstance(corpus, Corpus) else read(corpus)
     store = corpus_features(model, opened, split, None if features is None else Path(features))
     before = opened.problems.count
     scores, skipped = score_corpus(model, opened, split, store, cutoffs)
-    return mean_scores(scores, skipped + opened.problems.count - before, cutoffs)
+    skipped += opened.problems.count - before
+    return Evaluation(mean_scores(scores, skipped, cutoffs), scores)
 
 
 def corpus_features(

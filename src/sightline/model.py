@@ -23,13 +23,17 @@ from sightline import efficientnet_lite, numpy_encoders
 from sightline.backbones import Backbone, load_backbone
 from sightline.compact_weights import compact
 from sightline.confidence import Calibration, calibration_of, with_confidence
+from sightline.document_links import DocumentLinks
 from sightline.documents import Document
 from sightline.features import FeatureStore, features_beside
 from sightline.files import write_atomically
+from sightline.hub import DEFAULT, model_folder
 from sightline.image_files import read_files
-from sightline.linking import Link, MaxLinks, Policy, link
+from sightline.linking import MaxLinks, Policy, link
+from sightline.model_card import model_card
 from sightline.model_files import (
     FORMAT,
+    HUB_KEYS,
     ModelError,
     check_weights,
     largest_weights,
@@ -77,6 +81,16 @@ class LinkModel:
     tuned: TunedBackbone | None = None
     #: Models of the same image features that score along; this one has the rest of the share.
     members: tuple[Member, ...] = ()
+
+    def __repr__(self) -> str:
+        facts = [
+            f"{self.settings.sentence_encoder} encoder",
+            f"dimension {self.settings.dimension}",
+            f"{len(self.vocabulary):,} words",
+            f"image features of {self.backbone or 'an unknown network'}",
+        ]
+        facts += [f"{len(self.members)} more that score along"] if self.members else []
+        return f"LinkModel({', '.join(facts)})"
 
     # ---- encoding
 
@@ -147,11 +161,11 @@ class LinkModel:
         policy: Policy = "assignment",
         max_links: MaxLinks = "all",
         features: Features = None,
-    ) -> list[Link]:
+    ) -> DocumentLinks:
         """The links of a document, best first; `linking.link` describes the policies."""
         similarity_SV = self.similarity_matrix(document, features)
         found = link(similarity_SV, policy, max_links)
-        return with_confidence(found, similarity_SV, self.calibration)
+        return DocumentLinks(document, with_confidence(found, similarity_SV, self.calibration))
 
     @cached_property
     def calibration(self) -> Calibration | None:
@@ -236,8 +250,10 @@ class LinkModel:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self.vocabulary.save(folder / "vocabulary.json")
-        write_atomically(folder / "README.md", self._card().encode())
+        card = model_card(self.settings, len(self.vocabulary), self.backbone, self.notes or {})
+        write_atomically(folder / "README.md", card.encode())
         config = {
+            **HUB_KEYS,
             "format": FORMAT,
             "backbone": self.backbone,
             "feature_dimension": self.feature_dimension,
@@ -269,12 +285,17 @@ class LinkModel:
                 file.unlink()
 
     @classmethod
-    def from_pretrained(cls, name_or_folder: str | Path) -> LinkModel:
+    def from_pretrained(
+        cls, name_or_folder: str | Path, *, revision: str | None = None
+    ) -> LinkModel:
         """Load a model folder; refuses one whose parts are missing or do not belong together.
 
-        The name `default` is the model that comes with the package.
+        The name `default` is the model that comes with the package; `owner/name` is a model of the
+        Hugging Face hub, of which `revision` names a branch, tag or commit (extra `hub`).
         """
-        return cls._load(BUNDLED if name_or_folder == "default" else Path(name_or_folder))
+        if name_or_folder == DEFAULT and revision is None:
+            return cls._load(BUNDLED)
+        return cls._load(model_folder(name_or_folder, revision))
 
     @classmethod
     def _load(cls, folder: Path, within: Path | None = None) -> LinkModel:
@@ -302,7 +323,8 @@ class LinkModel:
             )
         check_weights(folder, weights, settings, len(vocabulary), dimension)
         calibration_of(config, str(folder / "config.json"))  # refused here, not when it is used
-        config.pop("format")
+        for key in ("format", *HUB_KEYS):
+            config.pop(key, None)
         backbone = config.pop("backbone")
         tuned = read_tuned(folder, backbone, metadata) if settings.finetune_images else None
         members = tuple(
@@ -314,22 +336,6 @@ class LinkModel:
             if member.model.feature_dimension != model.feature_dimension:
                 raise ModelError(f"{folder}: a member does not fit the model.")
         return model
-
-    def _card(self) -> str:
-        notes = self.notes or {}
-        scores = "".join(
-            f"- {split}: {values}\n" for split, values in (notes.get("scores") or {}).items()
-        )
-        settings = "\n".join(f"- {key}: {value}" for key, value in self.settings.to_json().items())
-        return (
-            "# A Sightline model\n\n"
-            "Finds which sentence each image of a document belongs to. Trained without labelled\n"
-            "pairs by the method of Hessel, Lee and Mimno (EMNLP 2019).\n\n"
-            f"- image features: {self.backbone or 'not recorded'}\n"
-            f"- words: {len(self.vocabulary):,}\n"
-            f"- trained on: {notes.get('corpus', 'not recorded')}\n\n"
-            f"## Scores\n\n{scores or 'None recorded.'}\n\n## Settings\n\n{settings}\n"
-        )
 
 
 @lru_cache(maxsize=8)

@@ -26,6 +26,8 @@ from sightline.tuned_backbones import TunedBackbone
 from sightline.vocabulary import Vocabulary
 
 FORMAT = 1
+#: What the Hugging Face hub looks for in `config.json`, to know and count a model.
+HUB_KEYS = {"model_type": "sightline", "architectures": ["LinkModel"]}
 _MOST_MEMBERS = 8
 # Bytes; what a file may take in memory before anything in it was checked. Ours have 2 kB, and some
 # 50 bytes of header a weight; 64 MiB of words are more than all 3 million of GoogleNews.
