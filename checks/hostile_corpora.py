@@ -6,16 +6,17 @@ Files that `sightline link` takes for articles are read as such, all others are 
 Of html5lib's `*.dat` and CommonMark's `*.json`, each case is an HTML or a Markdown page. A file is
 
     ok        read: sentences and images, or pixels
+    lost      read, but of a text or a Markdown file that has letters nothing is left, uncounted
     refused   an error or a status with a reason
     contained refused because the child process that read it died or reached its limits
     crash     its process ended in any other way: a signal, an exception that nobody caught
     hang      it took more than 10 s of CPU time in all, or 120 s by the clock
     swollen   it took more than 1 GB of memory
 
-Exit code 1 if there is one of the last three. `--plant` adds a file whose process crashes or hangs:
-the control that shows that they are seen. Corpora are in the source packages of PyPI, e.g.
-`pip download --no-binary :all: --no-deps pillow` (Tests/images), pypdf, html5lib, markdown-it-py.
-Linux and macOS only.
+Exit code 1 if there is one of `lost` or the last three. `--plant` adds a file whose process crashes
+or hangs: the control that shows that they are seen. Corpora are in the source packages of PyPI,
+e.g. `pip download --no-binary :all: --no-deps pillow` (Tests/images), pypdf, html5lib,
+markdown-it-py; `damaged_files.py` makes others. Linux and macOS only.
 """
 
 import argparse
@@ -30,15 +31,15 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from sightline.articles import article_kind, read_article
+from sightline.articles import Article, article_kind, read_article
 from sightline.images import Status, decode
 from sightline.problems import SightlineError
 from sightline.sentence_splitting import split_sentences
 
 CPU_SECONDS, WALL_SECONDS, MEMORY_BYTES = 10.0, 120.0, 1_000_000_000
-BAD = ("crash", "hang", "swollen")
+BAD = ("lost", "crash", "hang", "swollen")
 # Exit codes of the process of one file.
-CODES = {0: "ok", 3: "refused", 4: "contained"}
+CODES = {0: "ok", 3: "refused", 4: "contained", 5: "lost"}
 _CONTAINED = ("makes its reader crash", "reading it takes")
 
 
@@ -80,7 +81,20 @@ def read_one(path: Path) -> int:
     for image in article.images:
         if image.content is not None:
             decode(image.content)
-    return 0
+    return 5 if is_lost(article, path) else 0
+
+
+def is_lost(article: Article, path: Path) -> bool:
+    """Say whether a text has letters of which nothing has come; of plain text, all have to."""
+    if article.kind not in ("text", "markdown"):
+        return False
+    found = sum(sign.isalpha() for block in article.page.blocks for sign in block.text)
+    letters = sum(sign.isalpha() for sign in path.read_bytes().decode("utf-8", "ignore"))
+    counted = article.page.left_out
+    left_out = counted.text.total() + counted.images.total()
+    if article.kind == "text":
+        return found + left_out < letters
+    return bool(letters) and not found and not left_out and not article.images
 
 
 def in_a_process(path: Path | None, plant: str | None = None) -> tuple[str, float, int]:

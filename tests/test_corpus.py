@@ -10,6 +10,7 @@ from sightline.documents import Document
 from sightline.features import features_beside
 from sightline.problems import ProblemError, Problems, SightlineError
 from sightline.readers.native import write_jsonl
+from sightline.readers.tar_members import ARCHIVE_END, member_bytes
 
 DOCUMENTS = [
     Document("a", ("s",), ("v",), None, "train"),
@@ -232,3 +233,33 @@ def test_reading_jsonl_needs_no_pyarrow(tmp_path):
         "assert not {'pyarrow', 'torch', 'scipy'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.jsonl")], check=True)
+
+
+# Places
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_document_has_a_place(kind, tmp_path):
+    write_as(kind, DOCUMENTS, tmp_path)
+    located = list(read(tmp_path).located())
+    assert [document for _, document in located] == list(read(tmp_path))
+    places = [place for place, _ in located]
+    (file,) = tmp_path.iterdir()
+    assert len(set(places)) == 3 and all(place.startswith(f"{file}:") for place in places)
+    assert [d.id for _, d in read(tmp_path, split="val").located()] == ["b"]
+
+
+def test_a_place_is_the_line_in_the_file(three_problems):
+    corpus = read(three_problems)
+    assert [place for place, _ in corpus.located()] == [f"{three_problems}:{n}" for n in (2, 4)]
+    assert corpus.problems.count == 0  # those are plain iteration's to report
+
+
+def test_places_in_other_formats(tmp_path):
+    (tmp_path / "a.jsonl").write_text('\n{"text_list": ["a"], "image_info": [{"image_name": "b"}]}')
+    assert [place for place, _ in read(tmp_path / "a.jsonl").located()] == [f"{tmp_path}/a.jsonl:2"]
+    (tmp_path / "b.jsonl").write_text('{"texts": ["a", null], "images": [null, "b"]}')
+    assert [place for place, _ in read(tmp_path / "b.jsonl").located()] == [f"{tmp_path}/b.jsonl:1"]
+    (tmp_path / "shards").mkdir()
+    (tmp_path / "shards/0.tar").write_bytes(member_bytes("x/1.json", GOOD_LINE) + ARCHIVE_END)
+    assert [p for p, _ in read(tmp_path / "shards").located()] == [f"{tmp_path}/shards/0.tar:x/1"]

@@ -59,7 +59,10 @@ def test_duplicate_ids_and_duplicate_documents_are_two_things(tmp_path):
         document("e", "val", same),
     ]
     found = check(tmp_path, documents)
-    assert (found.duplicate_ids.count, found.duplicate_ids.first) == (2, ["d"])
+    assert found.duplicate_ids.count == 2
+    file = tmp_path / "documents.jsonl"
+    places = [f"{file}:4", f"{file}:5", f"{file}:6"]
+    assert found.duplicate_ids.first == [{"id": "d", "places": places}]
     assert (found.duplicate_documents.count, found.duplicate_documents.first) == (
         2,
         [["a", "b"], ["a", "e"]],

@@ -12,6 +12,7 @@ from sightline import isolation
 from sightline.isolation import ReadingLimits, read_contents
 from sightline.problems import SightlineError
 from sightline.readers.epub import read_epub
+from sightline.readers.page_folder import read_page
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there the system keeps no limits")
 
@@ -118,3 +119,38 @@ def test_a_pdf_whose_streams_swell_is_bounded(tmp_path):
     contents = read_contents(file.write(tmp_path / "a.pdf"), "pdf")
     assert len(contents.page.images) == 1
     assert contents.files == {}
+
+
+def long_page(path, text, size):
+    path.write_text(text * (size // len(text) + 1))
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.md", "a.txt"])
+def test_a_large_page_is_read_in_a_child_and_comes_out_the_same(tmp_path, monkeypatch, name):
+    path = long_page(tmp_path / name, "Some text ends here.\n\n", isolation._SMALL_PAGE)
+    found = isolation.read_page_bounded(path)
+    assert found.page == read_page(path)
+    assert 0 < found.seconds < 10
+    (tmp_path / f"small-{name}").write_text("Text.")
+    monkeypatch.setattr(isolation, "_PROGRAM", "raise SystemExit(3)")
+    assert isolation.read_page_bounded(tmp_path / f"small-{name}").page.text == "Text."
+    with pytest.raises(SightlineError, match=rf"{name}: it makes its reader crash"):
+        isolation.read_page_bounded(path)
+
+
+def test_a_large_page_that_takes_too_long_is_a_sentence(tmp_path):
+    path = long_page(tmp_path / "a.md", "a\n", 2_000_000)
+    limits = ReadingLimits(seconds=0.5)
+    with pytest.raises(SightlineError, match=r"a\.md: reading it takes longer than 0\.5 s of CPU"):
+        isolation.read_page_bounded(path, limits)
+
+
+def test_errors_of_pages_name_the_file(tmp_path):
+    path = long_page(tmp_path / "a.md", "word ", 2**24)
+    with pytest.raises(SightlineError, match=rf"{path}: The page is larger than 16 MiB"):
+        isolation.read_page_bounded(path)
+    with pytest.raises(SightlineError, match=rf"{tmp_path}: The page is not a regular file"):
+        isolation.read_page_bounded(tmp_path)
+    with pytest.raises(SightlineError, match=r"absent\.md: The page cannot be read"):
+        isolation.read_page_bounded(tmp_path / "absent.md")

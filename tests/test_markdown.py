@@ -219,3 +219,19 @@ def test_no_text_is_lost(lines):
     text = "\n".join(start + word for start, word in lines)
     found = read_markdown(text).text.split()
     assert [word for word in found if word.startswith("w")] == [word for _, word in lines]
+
+
+def test_tables_that_the_parser_would_fill_up_are_text():
+    """Each of these 2 kB would become 54,000 cells and take 1.5 s."""
+    table = "|a" * 60 + "|\n" + "|-" * 60 + "|\n" + "|b\n" * 900 + "\n"
+    start = time.process_time()
+    page = read_markdown(table * 20)
+    assert time.process_time() - start < 5
+    found = "".join(texts(page))
+    assert (found.count("a"), found.count("b")) == (60 * 20, 900 * 20)
+
+
+def test_a_large_table_with_all_its_cells_stays_one():
+    rows = "|a|b|c|d|e|f|g|h|\n" * 3_000
+    page = read_markdown("|1|2|3|4|5|6|7|8|\n" + "|-" * 8 + "|\n" + rows)
+    assert [block.kind for block in page.blocks] == ["table_row"] * 3_001

@@ -4,7 +4,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from sightline.onnx_files import Graph, read_constants
+from sightline.onnx_files import Graph, _field, read_constants
 
 
 @pytest.fixture
@@ -61,3 +61,19 @@ def test_every_cut_is_noticed_or_changes_nothing(file):
 def test_other_bytes_are_refused(data):
     with pytest.raises(ValueError, match=r"protocol buffer|cut short"):
         read_constants(data, ["kept"])
+
+
+def with_shape(*sizes):
+    """An ONNX file whose one array has 3 numbers and claims these sizes."""
+    tensor = b"".join(_field(1, size) for size in sizes)
+    tensor += _field(2, 1) + _field(8, "kept") + _field(9, bytes(12))
+    return _field(7, _field(5, tensor))
+
+
+@pytest.mark.parametrize(
+    "sizes", [(4,), (2**64 - 3,), (2**69, 0), (2**40, 2**40), (0, 2**60), (1,) * 9, (1,) * 100_000]
+)
+def test_shapes_that_lie_are_refused(sizes):
+    assert read_constants(with_shape(3), ["kept"])["kept"].tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match=r"dimensions|do not fit"):
+        read_constants(with_shape(*sizes), ["kept"])

@@ -308,3 +308,18 @@ def test_build_pages_refuses_what_makes_no_sense(site, tmp_path):
     (tmp_path / "empty").mkdir()
     _, words = sightline("build", "pages", tmp_path / "empty", "-o", tmp_path / "c", expect=1)
     assert "No document of pages could be built" in words
+
+
+def test_the_words_of_a_reader_that_keeps_to_limits_name_the_page_once(tmp_path, monkeypatch):
+    from sightline import isolation
+
+    monkeypatch.setattr(isolation, "_SMALL_PAGE", 10)
+    monkeypatch.setattr(isolation, "_PROGRAM", "raise SystemExit(3)")
+    (tmp_path / "a.html").write_text("<p>Some text.</p><img src=a.png>")
+    (tmp_path / "b.html").write_text("<p>B")
+    problems = Problems()
+    folder = PageFolder(tmp_path, read=lambda path: isolation.read_page_bounded(path).page)
+    assert list(folder.documents(problems, Counter())) == []
+    (problem,) = problems.first
+    assert problem.file == str(tmp_path / "a.html")
+    assert problem.reason.startswith("it makes its reader crash (exit code 3)")

@@ -21,6 +21,7 @@ from sightline.readers import native
 from sightline.readers.hessel2019 import Stored, read_hessel2019, write_hessel2019
 from sightline.readers.native import MAX_LINE, read_jsonl, write_jsonl
 from sightline.readers.parquet import read_parquet, write_parquet
+from sightline.readers.recognition import read_any_parquet
 
 try:
     import pyarrow
@@ -729,3 +730,20 @@ def test_real_release(shared_data, tmp_path):
     assert orjson.loads((tmp_path / "docs.json").read_bytes()) == orjson.loads(
         (shared_data / "coco" / "docs.json").read_bytes()
     )
+
+
+@needs_pyarrow
+def test_parquet_that_confuses_pyarrow_is_refused_or_counted(tmp_path):
+    """Names of columns that are no text, and times that Python has not."""
+    path = tmp_path / "a.parquet"
+    write_parquet([Document("a", ("s",), ("v",), extra={"aaaa": "x"})], path)
+    path.write_bytes(path.read_bytes().replace(b"aaaa", b"\xff\xff\xff\xff"))
+    with pytest.raises(SightlineError, match=r"a\.parquet: cannot be read as Parquet"):
+        list(read_any_parquet(path, Problems()))
+    columns = {"id": ["a", "b"], "sentences": [["s"]] * 2, "images": [["v"]] * 2}
+    times = pyarrow.array([0, 2**62], pyarrow.timestamp("ms"))
+    parquet.write_table(pyarrow.table(columns | {"when": times}), path)
+    problems = Problems()
+    assert [document.id for document in read_any_parquet(path, problems)] == ["a"]
+    assert (problems.count, problems.first[0].line) == (1, 2)
+    assert "cannot be read" in problems.first[0].reason

@@ -22,12 +22,12 @@ from sightline.fetching import Fetcher
 from sightline.image_features import FloatArray, ImageStatus
 from sightline.image_headers import recognise
 from sightline.images import Decoded, Status, decode
-from sightline.isolation import read_contents
+from sightline.isolation import read_contents, read_page_bounded
 from sightline.page_corpus import decode_data_uri
 from sightline.pages import Page, PageImage, Unit, page_to_document
 from sightline.problems import SightlineError
 from sightline.readers.html_images import is_remote
-from sightline.readers.page_folder import find_image, read_page, with_images_beside
+from sightline.readers.page_folder import find_image, with_images_beside
 
 Kind = Literal["html", "markdown", "text", "pdf", "docx", "epub"]
 KINDS: dict[str, Kind] = {
@@ -116,9 +116,10 @@ def read_article(
 ) -> Article:
     """Read an article; raises `SightlineError` that names the file if it cannot be.
 
-    PDF, DOCX and EPUB files are parsed in a child process under limits. Remote images are fetched
-    only with `fetch`; local ones are read only from the article's folder. With `images_beside`, a
-    page that refers to no image has those of its folder, if no other page is there.
+    PDF, DOCX and EPUB files and large pages are parsed in a child process under limits. Remote
+    images are fetched only with `fetch`; local ones are read only from the article's folder. With
+    `images_beside`, a page that refers to no image has those of its folder, if no other page is
+    there.
     """
     kind = article_kind(path)
     if kind is None:
@@ -126,11 +127,9 @@ def read_article(
         raise SightlineError(f"{path}: {what}.")
     files: dict[str, bytes] | None = None
     if kind == "html" or kind == "markdown" or kind == "text":
-        try:
-            page = read_page(path)
-            page = with_images_beside(page, path) if images_beside else page
-        except SightlineError as error:
-            raise SightlineError(f"{path}: {error}") from error
+        contents = read_page_bounded(path)
+        page = contents.page
+        page = with_images_beside(page, path) if images_beside else page
     else:
         contents = read_contents(path, kind)
         page, files = contents.page, contents.files
@@ -143,7 +142,7 @@ def read_article(
             for image, (name, _, _) in zip(page.images, found, strict=True)
         ),
     )
-    document = page_to_document(named, _identifier(path), unit=unit)
+    document = page_to_document(named, _identifier(path), unit=unit, read_seconds=contents.seconds)
     document = replace(document, folder=path.parent)
     images = tuple(
         ArticleImage(

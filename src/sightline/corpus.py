@@ -8,10 +8,10 @@ from pathlib import Path
 
 from sightline.documents import Document, split_name
 from sightline.problems import Problems, SightlineError
-from sightline.readers.hessel2019 import FILE_NAME, read_hessel2019
-from sightline.readers.recognition import read_any_jsonl, read_any_parquet
+from sightline.readers.hessel2019 import FILE_NAME, numbered_hessel2019, read_hessel2019
+from sightline.readers.recognition import numbered_any, read_any_jsonl, read_any_parquet
 from sightline.readers.tar_shards import SUFFIX
-from sightline.readers.webdataset import read_webdataset, shards
+from sightline.readers.webdataset import is_webdataset, read_samples, read_webdataset, shards
 
 Reader = Callable[[Path, Problems, bool], Iterator[Document]]
 
@@ -23,11 +23,13 @@ _READERS: dict[str, Reader] = {
     ".parquet": read_any_parquet,
     SUFFIX: read_webdataset,
 }
+#: How the files of a corpus end.
+SUFFIXES = tuple(_READERS)
 _NATIVE_NAME = "documents"
 
 _EXPECTED = (
-    "expected a .jsonl, .jsonl.gz, .jsonl.zst, .jsonl.zip, .parquet or .tar file, a folder with "
-    f"such a file named {_NATIVE_NAME} or with .tar shards, or the paper's release with {FILE_NAME}"
+    f"expected a {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} file, a folder with such a file "
+    f"named {_NATIVE_NAME} or with .tar shards, or the paper's release with {FILE_NAME}"
 )
 
 
@@ -66,6 +68,10 @@ class Corpus:
         self._allow_empty = allow_empty
         self._reported = 0
 
+    def __repr__(self) -> str:
+        split = "" if self.split is None else f", split={self.split!r}"
+        return f"Corpus({str(self.path)!r}{split})"
+
     def __iter__(self) -> Iterator[Document]:
         return self.documents(self.split)
 
@@ -83,6 +89,26 @@ class Corpus:
                     # Nobody else holds it yet, and a changed copy would cost as much again.
                     object.__setattr__(document, "folder", root)
                 yield document
+
+    def located(self) -> Iterator[tuple[str, Document]]:
+        """Yield the documents of plain iteration, each after its place: `documents.jsonl:12`.
+
+        Bad records are passed over; plain iteration reports them.
+        """
+        wanted, file, problems = split_name(self.split), self.file, Problems(keep=0)
+        found: Iterator[tuple[str, Document]]
+        if is_webdataset(file):
+            samples = read_samples(file, problems, self._allow_empty)
+            found = ((":".join(map(str, sample.place)), sample.document) for sample in samples)
+        else:
+            numbered = numbered_hessel2019 if file.name == FILE_NAME else numbered_any
+            pairs = numbered(file, problems, self._allow_empty)
+            found = ((f"{file}:{place}", document) for place, document in pairs)
+        return (
+            (place, document)
+            for place, document in found
+            if wanted is None or split_name(document.split) == wanted
+        )
 
     def split_not_found(self, split: str) -> SplitNotFound:
         """Give the error for a pass over `split` that yielded nothing."""

@@ -90,13 +90,13 @@ def check_documents(corpus: Corpus) -> DocumentChecks:
     examples = _Examples(seen, shared)
     if examples.wanted:
         with Progress("finding examples", statistics.total, "documents") as progress:
-            for document in corpus:
-                examples.add(document)
+            for place, document in corpus.located():
+                examples.add(place, document)
                 progress.advance()
     return DocumentChecks(
         statistics=statistics,
         bad_records=Finding(problems.count, [str(p) for p in problems.first[:EXAMPLES]]),
-        duplicate_ids=Finding(seen.ids.repetitions(), list(examples.ids)),
+        duplicate_ids=Finding(seen.ids.repetitions(), examples.of_ids()),
         duplicate_documents=Finding(seen.contents.repetitions(), examples.contents),
         near_empty=Finding(seen.near_empty, seen.near_empty_first),
         shared_images=[
@@ -204,15 +204,19 @@ class _Examples:
         self._repeated_contents = set(seen.contents.at_least(2).tolist())
         self._shared = shared
         self.wanted = bool(self._repeated_ids or self._repeated_contents or shared)
-        self.ids: dict[str, None] = {}
+        # The first places of each repeated id.
+        self._ids: dict[str, list[str]] = {}
         self.contents: list[list[str]] = []
         self._originals: dict[int, str] = {}
         # For each pair of splits, by image: a document of each split that has it.
         self._images: dict[tuple[str, str], dict[str, dict[str, str]]] = {p: {} for p in shared}
 
-    def add(self, document: Document) -> None:
-        if len(self.ids) < EXAMPLES and hash(document.id) in self._repeated_ids:
-            self.ids.setdefault(document.id)
+    def add(self, place: str, document: Document) -> None:
+        known = document.id in self._ids or len(self._ids) < EXAMPLES
+        if known and hash(document.id) in self._repeated_ids:
+            places = self._ids.setdefault(document.id, [])
+            if len(places) < EXAMPLES:
+                places.append(place)
         content = hash(_content(document))
         if len(self.contents) < EXAMPLES and content in self._repeated_contents:
             if content in self._originals:
@@ -226,6 +230,9 @@ class _Examples:
             for image in document.images:
                 if hash(image) in common and (image in found or len(found) < EXAMPLES):
                     found.setdefault(image, {}).setdefault(split, document.id)
+
+    def of_ids(self) -> list[dict[str, Any]]:
+        return [{"id": id, "places": places} for id, places in self._ids.items()]
 
     def of_pair(self, pair: tuple[str, str]) -> list[dict[str, Any]]:
         return [

@@ -50,8 +50,9 @@ class FeatureStore:
     id2row: Mapping[str, int]
 
     @classmethod
-    def open(cls, folder: Path) -> FeatureStore:
+    def open(cls, folder: str | Path) -> FeatureStore:
         """Check a store and map its matrix; nothing but the ids is read into memory."""
+        folder = Path(folder)
         if not folder.is_dir():
             raise FeatureError(f"{folder} is not a folder; expected a feature store.")
         manifest = _read_manifest(folder)

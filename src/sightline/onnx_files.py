@@ -6,6 +6,7 @@ the same bytes everywhere, so that a file made from known weights has a known ha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ _IR_VERSION = 7
 _OPSET = 13
 # TensorProto.DataType, both ways.
 _TYPES = {"float32": 1, "int8": 3, "int64": 7, "float16": 10}
+_MOST_DIMENSIONS = 8  # of a stored array; ours have up to four
 _DTYPES = {number: np.dtype(name).newbyteorder("<") for name, number in _TYPES.items()}
 
 
@@ -96,12 +98,17 @@ def _array(tensor: memoryview, names: Sequence[str]) -> dict[str, NDArray[Any]]:
             texts[number] = value
         elif number == 1:
             shape.append(value)
+            if len(shape) > _MOST_DIMENSIONS:
+                raise ValueError("an array of too many dimensions")
         elif number == 2:
             kind = value
     name = bytes(texts.get(8, b"")).decode(errors="replace")
     if name not in names or kind not in _DTYPES or 9 not in texts:
         return {}
-    return {name: np.frombuffer(texts[9], _DTYPES[kind]).reshape(shape)}
+    values = np.frombuffer(texts[9], _DTYPES[kind])
+    if math.prod(shape) != values.size:
+        raise ValueError(f"{name} has {values.size:,} numbers, which do not fit its shape")
+    return {name: values.reshape(shape)}
 
 
 def _value(name: str, shape: Sequence[int | str]) -> bytes:

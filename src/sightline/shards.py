@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from sightline.corpus import SUFFIXES
 from sightline.problems import SightlineError
 from sightline.storage import (
     files_in,
@@ -28,7 +29,6 @@ from sightline.storage import (
     write_bytes,
 )
 
-SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".jsonl.zip", ".parquet", ".tar")
 MANIFEST = "manifest.json"
 
 

@@ -23,6 +23,8 @@ class Contents:
     page: Page
     #: Image files as bytes, by the `source` of the page's images.
     files: dict[str, bytes] = field(default_factory=dict)
+    #: CPU time that reading took.
+    seconds: float = field(default=0.0, compare=False)
 
 
 def read_image_files(

@@ -48,6 +48,13 @@ def read_hessel2019(
 
     The file is one JSON value and is read whole, so it has to fit in memory several times over.
     """
+    return (document for _, document in numbered_hessel2019(path, problems, allow_empty))
+
+
+def numbered_hessel2019(
+    path: Path, problems: Problems, allow_empty: bool = False
+) -> Iterator[tuple[str, Document]]:
+    """Yield the documents of a release with their places, such as `train[12]`."""
     path = path / FILE_NAME if path.is_dir() else path
     splits = _load(path, "splits")
     paths = path.with_name(PATHS_NAME)
@@ -62,7 +69,7 @@ def read_hessel2019(
             except FieldError as error:
                 problems.add(path, f"{split}[{index}]", error.field, error.reason)
             else:
-                yield document
+                yield f"{split}[{index}]", document
 
 
 def write_hessel2019(documents: Iterable[Document], folder: Path) -> Stored:

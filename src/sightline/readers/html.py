@@ -26,6 +26,7 @@ from sightline.readers.html_walk import walk_tree
 MAX_BYTES = 32 * 2**20  # of a page; far above any that people read
 
 _DESCRIBED_BY = re.compile(r"""aria-describedby\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+))""")
+_OPEN_TAG = re.compile(r"</?[a-zA-Z]")
 _XML = re.compile(r"\s*<\?xml\s", re.I)
 # In XML, `<a id="x"/>` is an element that ends; to an HTML parser it is one that begins.
 _ENDED_TAG = re.compile(
@@ -54,6 +55,7 @@ def read_html(data: bytes | str, *, main_content: bool = True, xml: bool = False
         data = _ENDED_TAG.sub(r"<\1\2></\1>", data)
     bounded = bound_html(data)
     left_out.text["scripts and styles"] = bounded.raw_lost
+    left_out.text["unfinished tag"] = _unfinished(data)
     left_out.images["beyond the limits"] = bounded.images_lost
     # Half a surrogate pair can only come from a caller's own string.
     parser = LexborHTMLParser(bounded.html.encode("utf-8", "replace"))
@@ -65,6 +67,16 @@ def read_html(data: bytes | str, *, main_content: bool = True, xml: bool = False
     drop_repeated_images(walk)
     assign_captions(walk)
     return _page(walk, main_content)
+
+
+def _unfinished(html: str) -> int:
+    """Count the characters of a tag at the very end that is never closed; parsers drop it.
+
+    It may be text all the same, as in `if a <b and so on`.
+    """
+    last = html.rfind(">") + 1
+    found = _OPEN_TAG.search(html, last)
+    return len(html) - found.start() if found else 0
 
 
 def _descriptions(html: str) -> frozenset[str]:

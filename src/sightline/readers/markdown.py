@@ -25,6 +25,9 @@ MAX_BYTES = 16 * 2**20  # of a page
 # The parser takes 0.1 ms for each bracket that nothing closes (measured); pages that people wrote
 # close theirs, so that beyond this many the brackets are taken for text.
 _MAX_OPEN_BRACKETS = 10_000
+# Rows of a table that are too short are filled up by the parser, with 65,536 cells for a table of
+# 2 kB. Where a page would get more than these, its tables are taken for text.
+_MAX_EMPTY_CELLS = 20_000
 
 # YAML between lines of `---` or TOML between lines of `+++`, at the very start.
 _FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?\n)?(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.S)
@@ -55,12 +58,14 @@ def read_markdown(data: bytes | str) -> Page:
 
 def render_markdown(text: str) -> str:
     """Render Markdown to HTML that holds all of its text; it is for reading, not for showing."""
-    parser = _parser(links=text.count("[") - text.count("]") <= _MAX_OPEN_BRACKETS)
+    links = text.count("[") - text.count("]") <= _MAX_OPEN_BRACKETS
+    tables = "|" not in text or _empty_cells(text) <= _MAX_EMPTY_CELLS
+    parser = _parser(links, tables)
     environment: dict[str, object] = {}
     tokens = parser.parse(text, environment)
     if _is_cut_off(tokens, parser.options["maxNesting"]):
         # Below the deepest nesting the parser drops everything. Without nesting there is no such.
-        parser = _parser(nesting=False)
+        parser = _parser(links, tables, nesting=False)
         tokens = parser.parse(text, environment)
     for token in tokens:
         if token.type == "inline":
@@ -70,7 +75,7 @@ def render_markdown(text: str) -> str:
 
 
 @cache
-def _parser(links: bool = True, nesting: bool = True) -> MarkdownIt:
+def _parser(links: bool, tables: bool, nesting: bool = True) -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("js-default", {"html": True})
@@ -78,9 +83,25 @@ def _parser(links: bool = True, nesting: bool = True) -> MarkdownIt:
     parser.validateLink = lambda _: True  # type: ignore[method-assign, assignment]
     if not links:
         parser.disable(["link", "image"])
+    if not tables:
+        parser.disable(["table"])
     if not nesting:
         parser.disable(["blockquote", "list", "code"])
     return parser
+
+
+def _empty_cells(text: str) -> int:
+    """Count, on the high side, the cells that rows of tables lack."""
+    cells = columns = 0
+    for line in text.split("\n"):
+        row = line.strip(" \t>")
+        if not row:
+            columns = 0
+        elif columns:
+            cells += max(0, columns - row.count("|"))
+        if "|" in row and "-" in row and not row.strip("|:- \t"):
+            columns = row.count("|") + 1
+    return cells
 
 
 def _is_cut_off(tokens: Sequence[Token], limit: int) -> bool:

@@ -33,13 +33,20 @@ NAME = "mmc4"
 
 def read_mmc4(path: Path, problems: Problems, allow_empty: bool = False) -> Iterator[Document]:
     """Yield the documents of an MMC4 shard, plain or compressed."""
+    return (document for _, document in numbered_mmc4(path, problems, allow_empty))
+
+
+def numbered_mmc4(
+    path: Path, problems: Problems, allow_empty: bool = False
+) -> Iterator[tuple[int, Document]]:
+    """Yield the documents of an MMC4 shard with their lines."""
     for number, record in json_lines(path, problems):
         try:
             document = document_from_mmc4(record, number, allow_empty)
         except FieldError as error:
             problems.add(path, number, error.field, error.reason)
         else:
-            yield document
+            yield number, document
 
 
 def document_from_mmc4(record: object, place: int | str, allow_empty: bool = False) -> Document:

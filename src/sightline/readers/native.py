@@ -71,6 +71,19 @@ def read_jsonl(path: Path, problems: Problems, allow_empty: bool = False) -> Ite
                 yield document
 
 
+def numbered_jsonl(
+    path: Path, problems: Problems, allow_empty: bool = False
+) -> Iterator[tuple[int, Document]]:
+    """Yield the documents of a JSONL file with their lines, in twice the time of `read_jsonl`."""
+    for number, record in json_lines(path, problems):
+        try:
+            document = document_out_of(record, allow_empty, path.parent)
+        except FieldError as error:
+            problems.add(path, number, error.field, error.reason)
+        else:
+            yield number, document
+
+
 def json_lines(path: Path, problems: Problems) -> Iterator[tuple[int, Any]]:
     """Yield each line's number and its JSON value; a line that has none is a problem."""
     for first, lines in _numbered(path, problems):

@@ -44,6 +44,13 @@ _MARK = "¶"  # stands for a paragraph
 
 def read_obelics(path: Path, problems: Problems, allow_empty: bool = False) -> Iterator[Document]:
     """Yield the documents of OBELICS records in JSON lines or in a Parquet file."""
+    return (document for _, document in numbered_obelics(path, problems, allow_empty))
+
+
+def numbered_obelics(
+    path: Path, problems: Problems, allow_empty: bool = False
+) -> Iterator[tuple[int, Document]]:
+    """Yield the documents of OBELICS records with their lines or rows."""
     is_parquet = path.suffix == ".parquet"
     rows = parquet_rows(path, problems, ("texts", "images")) if is_parquet else None
     for number, record in rows or json_lines(path, problems):
@@ -52,7 +59,7 @@ def read_obelics(path: Path, problems: Problems, allow_empty: bool = False) -> I
         except FieldError as error:
             problems.add(path, number, error.field, error.reason)
         else:
-            yield document
+            yield number, document
 
 
 def document_from_obelics(record: object, place: int | str, allow_empty: bool = False) -> Document:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -34,6 +34,29 @@ _DRIVE = re.compile(r"[a-zA-Z]:[\\/]")
 _REMOTE, _OUTSIDE, _MISSING = "remote, not fetched", "outside the folder", "missing"
 
 
+def is_markdown(path: Path) -> bool:
+    """Say whether a page is read as Markdown."""
+    return path.suffix.lower() in _MARKDOWN
+
+
+def read_page(path: Path) -> Page:
+    """Read one HTML, Markdown or text file, which its suffix tells apart."""
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise SightlineError("The page is not a regular file.")
+    suffix = path.suffix.lower()
+    limit = markdown.MAX_BYTES if is_markdown(path) else html.MAX_BYTES
+    try:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise SightlineError(f"The page cannot be read: {error.strerror}.") from error
+    if is_markdown(path):
+        return markdown.read_markdown(data)
+    if suffix == TEXT_SUFFIX:
+        return text.read_text(data)
+    return html.read_html(data, xml=suffix == ".xhtml")
+
+
 @dataclass
 class PageFolder:
     """The pages of a folder; iterating reads them and fills the counts."""
@@ -46,6 +69,8 @@ class PageFolder:
     skip_missing: bool = False
     #: Images of the documents given so far that have no file.
     missing: int = 0
+    #: What reads a page; `isolation` has one that keeps to limits.
+    read: Callable[[Path], Page] = read_page
 
     def documents(self, problems: Problems, dropped: Counter[str]) -> Iterator[Document]:
         """Yield a document for each page with text and an image, by path.
@@ -62,9 +87,10 @@ class PageFolder:
                 problems.add(self.folder, None, None, f"the name {name!r} is not valid UTF-8")
                 continue
             try:
-                page = read_page(path)
+                page = self.read(path)
             except SightlineError as error:
-                problems.add(self.folder / name, None, None, str(error))
+                reason = str(error).removeprefix(f"{path}: ")
+                problems.add(self.folder / name, None, None, reason)
                 continue
             page, missing = self._with_files(page, path, root)
             document = page_to_document(
@@ -98,24 +124,6 @@ class PageFolder:
             else:
                 left_out.images[reason] += 1
         return replace(page, images=tuple(images), left_out=left_out), missing
-
-
-def read_page(path: Path) -> Page:
-    """Read one HTML, Markdown or text file, which its suffix tells apart."""
-    if path.exists() and not path.is_file():  # a pipe would be waited for
-        raise SightlineError("The page is not a regular file.")
-    suffix = path.suffix.lower()
-    limit = markdown.MAX_BYTES if suffix in _MARKDOWN else html.MAX_BYTES
-    try:
-        with path.open("rb") as file:
-            data = file.read(limit + 1)
-    except OSError as error:
-        raise SightlineError(f"The page cannot be read: {error.strerror}.") from error
-    if suffix in _MARKDOWN:
-        return markdown.read_markdown(data)
-    if suffix == TEXT_SUFFIX:
-        return text.read_text(data)
-    return html.read_html(data, xml=suffix == ".xhtml")
 
 
 def with_images_beside(page: Page, path: Path) -> Page:

@@ -38,6 +38,13 @@ def read_parquet(path: Path, problems: Problems, allow_empty: bool = False) -> I
 
     A null in a further column means that the document has no such key.
     """
+    return (document for _, document in numbered_parquet(path, problems, allow_empty))
+
+
+def numbered_parquet(
+    path: Path, problems: Problems, allow_empty: bool = False
+) -> Iterator[tuple[int, Document]]:
+    """Yield the documents of a Parquet file with their rows."""
     for row, record in parquet_rows(path, problems, ("id", "sentences", "images")):
         for key in [key for key, value in record.items() if value is None]:
             del record[key]
@@ -49,7 +56,7 @@ def read_parquet(path: Path, problems: Problems, allow_empty: bool = False) -> I
         except FieldError as error:
             problems.add(path, row, error.field, error.reason)
         else:
-            yield document
+            yield row, document
 
 
 def parquet_rows(
@@ -73,7 +80,7 @@ class _CutOff(str):
 def parquet_columns(path: Path) -> list[str]:
     """Give the names of a file's columns."""
     with open_for_reading(path) as file:
-        return list(_opened(path, file).schema_arrow.names)
+        return _names(path, _opened(path, file))
 
 
 def write_parquet(
@@ -128,15 +135,14 @@ def _opened(path: Path, file: IO[bytes]) -> Any:
     pyarrow = _pyarrow("Reading Parquet")
     try:
         return pyarrow.parquet.ParquetFile(file)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise SightlineError(f"{path}: cannot be read as Parquet: {error}") from error
+    except Exception as error:  # pyarrow lets through what Python's own decoders raise
+        raise SightlineError(f"{path}: cannot be read as Parquet: {_short(error)}") from error
 
 
 def _records(path: Path, file: IO[bytes], needed: Iterable[str]) -> Iterator[dict[str, Any] | str]:
     """Yield one record a row, or the reason why there is none; damage ends the rows."""
     parquet = _opened(path, file)
-    pyarrow = _pyarrow("Reading Parquet")
-    if missing := set(needed).difference(parquet.schema_arrow.names):
+    if missing := set(needed).difference(_names(path, parquet)):
         raise SightlineError(
             f"{path}: expected the columns {', '.join(needed)}; "
             f"missing: {', '.join(sorted(missing))}"
@@ -145,8 +151,8 @@ def _records(path: Path, file: IO[bytes], needed: Iterable[str]) -> Iterator[dic
     while True:
         try:
             batch = next(batches, None)
-        except (pyarrow.ArrowException, OSError) as error:
-            yield _CutOff(f"the Parquet data is damaged from here on ({error})")
+        except Exception as error:  # as above
+            yield _CutOff(f"the Parquet data is damaged from here on ({_short(error)})")
             return
         if batch is None:
             return
@@ -156,13 +162,27 @@ def _records(path: Path, file: IO[bytes], needed: Iterable[str]) -> Iterator[dic
 def _rows(batch: Any) -> Iterator[dict[str, Any] | str]:
     try:
         yield from batch.to_pylist()
-    except UnicodeDecodeError:
-        # Arrow does not check text on the way in; find the rows that are to blame.
+    except Exception:
+        # Arrow does not check text and times on the way in; find the rows that are to blame.
         for row in range(len(batch)):
             try:
                 yield batch.slice(row, 1).to_pylist()[0]
             except UnicodeDecodeError as error:
                 yield f"not valid UTF-8: {error}"
+            except Exception as error:
+                yield f"cannot be read: {_short(error)}"
+
+
+def _names(path: Path, parquet: Any) -> list[str]:
+    """The names of a file's columns."""
+    try:
+        return list(parquet.schema_arrow.names)
+    except Exception as error:  # a name that is no text, a schema that makes no sense
+        raise SightlineError(f"{path}: cannot be read as Parquet: {_short(error)}") from error
+
+
+def _short(error: Exception) -> str:
+    return str(error).partition("\n")[0][:200] or type(error).__name__
 
 
 def _spill(

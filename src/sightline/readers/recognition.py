@@ -11,10 +11,10 @@ from pathlib import Path
 
 from sightline.documents import Document, document_from_record
 from sightline.problems import Problem, Problems
-from sightline.readers.mmc4 import document_from_mmc4, read_mmc4
-from sightline.readers.native import json_lines, read_jsonl
-from sightline.readers.obelics import document_from_obelics, read_obelics
-from sightline.readers.parquet import parquet_columns, read_parquet
+from sightline.readers.mmc4 import document_from_mmc4, numbered_mmc4, read_mmc4
+from sightline.readers.native import json_lines, numbered_jsonl, read_jsonl
+from sightline.readers.obelics import document_from_obelics, numbered_obelics, read_obelics
+from sightline.readers.parquet import numbered_parquet, parquet_columns, read_parquet
 
 #: Bad lines at the head of a file after which it is taken for native, which then reports them.
 _MOST_BAD_LINES = 1000
@@ -52,10 +52,25 @@ def read_any_parquet(
     return (read_obelics if is_obelics else read_parquet)(path, problems, allow_empty)
 
 
+def numbered_any(
+    path: Path, problems: Problems, allow_empty: bool = False
+) -> Iterator[tuple[int, Document]]:
+    """Yield the documents of a JSONL or Parquet file with their lines or rows."""
+    if path.suffix == ".parquet":
+        is_obelics = format_of(parquet_columns(path)) == "obelics"
+        return (numbered_obelics if is_obelics else numbered_parquet)(path, problems, allow_empty)
+    return _NUMBERED[_jsonl_format(path)](path, problems, allow_empty)
+
+
 _READERS: dict[str, Callable[[Path, Problems, bool], Iterator[Document]]] = {
     "native": read_jsonl,
     "mmc4": read_mmc4,
     "obelics": read_obelics,
+}
+_NUMBERED: dict[str, Callable[[Path, Problems, bool], Iterator[tuple[int, Document]]]] = {
+    "native": numbered_jsonl,
+    "mmc4": numbered_mmc4,
+    "obelics": numbered_obelics,
 }
 
 

@@ -44,6 +44,8 @@ class Sample:
     images: tuple[Member | None, ...]  # None for an image that the shard does not hold
     others: int  # files of the sample that are neither the document nor an image of it
     file: BufferedReader
+    #: The shard, and the name that the files of the sample share.
+    place: tuple[Path, str]
 
     def image(self, index: int) -> bytes | None:
         """Read the file of an image, if the shard holds it."""
@@ -67,7 +69,7 @@ def read_samples(path: Path, problems: Problems, allow_empty: bool = False) -> I
         with open_for_reading(shard) as file:
             for key, parts in _groups(shard, file, problems):
                 try:
-                    yield _sample(key, parts, file, allow_empty)
+                    yield _sample((shard, key), parts, file, allow_empty)
                 except FieldError as error:
                     problems.add(shard, key, error.field, error.reason)
 
@@ -138,7 +140,10 @@ def _add(
         parts[extension] = member
 
 
-def _sample(key: str, parts: dict[str, Member], file: BufferedReader, allow_empty: bool) -> Sample:
+def _sample(
+    place: tuple[Path, str], parts: dict[str, Member], file: BufferedReader, allow_empty: bool
+) -> Sample:
+    key = place[1]
     record = _json(parts, file)
     pictures = {ext: member for ext, member in parts.items() if _is_image(ext)}
     names = [f"images/{member.name.rpartition('/')[2]}" for member in pictures.values()]
@@ -159,7 +164,7 @@ def _sample(key: str, parts: dict[str, Member], file: BufferedReader, allow_empt
         raise FieldError(None, "expected a document in a .json file or a text in a .txt file")
     images = _find_images(document, pictures)
     placed = {member.name for member in images if member is not None}
-    return Sample(document, images, len(parts.keys() - used) - len(placed), file)
+    return Sample(document, images, len(parts.keys() - used) - len(placed), file, place)
 
 
 def _find_images(document: Document, pictures: dict[str, Member]) -> tuple[Member | None, ...]:
