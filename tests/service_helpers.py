@@ -9,6 +9,8 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -97,6 +99,23 @@ class Service:
                 if found.startswith(line + " "):
                     return float(found.rpartition(" ")[2])
         return 0.0
+
+    def memory(self):
+        """Bytes of the service and all its children, pages that they share counted once."""
+        parents, total = {}, 0
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit():
+                with suppress(OSError):
+                    fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                    parents.setdefault(int(fields[1]), []).append(int(folder.name))
+        found = [self.process.pid]
+        for one in found:
+            found += parents.get(one, ())
+            with suppress(OSError):
+                for line in Path(f"/proc/{one}/smaps_rollup").read_text().splitlines():
+                    if line.startswith("Pss:"):
+                        total += 1024 * int(line.split()[1])
+        return total
 
     def connect(self, path="/v1/link", length=None, kind="application/json", body=b""):
         """A connection with a request whose body is not all sent yet."""

@@ -650,3 +650,12 @@ def test_ordinary_pages_are_not_rewritten():
     bounded = bound_html(attributes)
     assert bounded.tags_lost == 1
     assert len(LexborHTMLParser(bounded.html).css_first("div").attributes) == 256
+
+
+def test_a_tag_that_is_never_closed_is_counted():
+    """To a parser, all after `<b` is part of a tag."""
+    page = read_html("<p>If a <b and c, then there is more text")
+    assert [block.text for block in page.blocks] == ["If a"]
+    assert page.left_out.text == {"unfinished tag": len("<b and c, then there is more text")}
+    assert read_html("<p>If a < b, 2 <3, a<").left_out.text == {}
+    assert read_html("<p>Text</p>\n").left_out.text == {}

@@ -1,9 +1,9 @@
 """What importing costs and which way dependencies point."""
 
 import ast
+import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,8 @@ SOURCE = Path(sightline.__file__).parent
 # From the bottom of the path of a document upwards; a module imports only from lines before its
 # own. A new module has to find its place here.
 ORDER = [
-    "problems", "progress", "files", "csv_cells", "settings",
+    "problems", "verbosity", "progress", "installed_packages", "machine", "files", "csv_cells",
+    "tables", "metrics", "settings",
     "documents", "readers", "readers.native", "readers.parquet", "readers.hessel2019",
     "readers.kept_fields", "readers.mmc4", "readers.obelics", "readers.recognition",
     "readers.tar_members", "readers.tar_shards", "readers.webdataset", "corpus",
@@ -27,7 +28,7 @@ ORDER = [
     "readers.html_content", "readers.html", "readers.markdown", "readers.text",
     "readers.page_folder", "page_corpus",
     "image_headers", "image_colours", "images", "decode_worker", "decode_pool", "near_duplicates",
-    "unpacking", "conversion",
+    "document_rows", "unpacking", "conversion",
     "zip_limits", "safe_xml", "readers.contents", "readers.figure_captions",
     "readers.docx_styles", "readers.docx", "readers.epub", "readers.pdf_layout",
     "readers.pdf_text", "readers.pdf_images", "readers.pdf_paragraphs", "readers.pdf_captions",
@@ -46,14 +47,17 @@ ORDER = [
     "trainable_backbones",
     "assignment", "gru", "similarity", "document_similarity", "loss", "encoders",
     "distributed", "objective",
-    "numpy_encoders", "linking", "reliability", "confidence", "bulk_linking", "token_ids",
-    "compact_weights", "model_files", "model", "clip_model", "link_records",
+    "numpy_encoders", "linking", "document_links",
+    "reliability", "confidence", "bulk_linking", "token_ids",
+    "compact_weights", "model_files", "model_card", "hub", "model", "clip_model", "link_records",
     "mixtures", "calibration",
     "articles", "article_folders",
-    "shown_article", "article_body", "article_page", "article_links", "linked_documents",
+    "shown_article", "article_body", "thumbnails", "notebook",
+    "article_page", "article_links", "linked_documents",
     "link_outputs", "link_writing",
+    "doctor",
     "source_edits", "tag_attributes", "page_structure", "image_places", "alt_audit", "alt_text",
-    "docx_alts", "alt_writing", "alt_report", "pairs", "pair_writing",
+    "docx_alts", "alt_writing", "alt_report", "alt_page", "pairs", "pair_writing",
     "storage", "shards", "shard_work", "engines", "engines.processes", "engines.ray",
     "engines.spark", "shard_runs",
     "evaluation", "baselines",
@@ -61,22 +65,26 @@ ORDER = [
     "reproduction.setup", "reproduction.results", "reproduction.result_tables",
     "reproduction.table_formats", "reproduction.table_files",
     "report", "report.run_folders", "document_measures", "analysis", "analysis_tables",
-    "thumbnails", "report.figures", "report.figure_links", "report.shown_documents",
+    "report.figures", "report.figure_links", "report.shown_documents",
     "report.page", "report.drawn_figures", "report.report", "sample_page", "demo_page", "demo",
-    "checkpoints", "training_data", "training_run", "finetuning", "training", "console",
+    "checkpoints", "training_data", "training_run", "finetuning", "tensorboard_log",
+    "training", "console",
     "reproduction.row_process", "reproduction.overview", "reproduction.grid",
     "service", "service.limits", "service.errors", "service.metrics", "service.logs",
-    "service.batching", "service.feature_cache", "service.schemas", "service.upload_names",
+    "service.batching", "service.shared_work", "service.feature_cache", "service.schemas",
+    "service.upload_names",
     "service.upload_reading", "service.reader_pool", "service.engine", "service.submissions",
     "service.configuration", "service.state", "service.answers", "service.live_article",
-    "service.corpus_view", "service.web", "service.openapi", "service.routes",
+    "service.corpus_view", "service.bundled_examples", "service.web", "service.openapi",
+    "service.routes",
     "service.observation", "service.pace", "service.admission", "service.app", "service.running",
-    "commands", "commands.options", "commands.shards",
+    "commands", "commands.values", "commands.manners", "commands.settings_file",
+    "commands.completions", "commands.opening", "commands.options", "commands.shards",
     "commands.train", "commands.calibrate", "commands.evaluate", "commands.link",
     "commands.alt", "commands.pairs",
     "commands.features", "commands.duplicates", "commands.convert", "commands.build_pages",
     "commands.build", "commands.reproduce",
-    "commands.analyze", "commands.corpus", "commands.serve", "commands.demo",
+    "commands.analyze", "commands.corpus", "commands.serve", "commands.demo", "commands.doctor",
     "cli", "__main__",
 ]  # fmt: skip
 
@@ -85,7 +93,8 @@ TORCH = {
     "densenet", "nasnet", "torch_backbones", "clip_backbones", "clip_model",
     "efficientnet_lite_torch", "trainable_backbones",
     "gru", "similarity", "document_similarity", "loss", "encoders", "distributed", "objective",
-    "checkpoints", "training_run", "finetuning", "training", "reproduction.row_process",
+    "checkpoints", "training_run", "finetuning", "tensorboard_log", "training",
+    "reproduction.row_process",
 }  # fmt: skip
 #: Pure functions on arrays: nothing of ours but each other.
 CORE = {"similarity", "document_similarity", "loss", "assignment"}
@@ -165,14 +174,13 @@ def test_neither_torch_nor_numba_is_loaded(code):
 
 
 def test_help_answers_at_once():
-    """A second is generous: it takes about 0.2 s where nothing else runs."""
+    """A second of CPU time is generous: it takes 0.3 s."""
     command = [sys.executable, "-m", "sightline", "--help"]
-    seconds = []
-    for _ in range(3):
-        start = time.monotonic()
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        seconds.append(time.monotonic() - start)
-    assert min(seconds) < 1
+    before = os.times()
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    after = os.times()
+    used = after.children_user + after.children_system
+    assert used - before.children_user - before.children_system < 1
     assert "train" in done.stdout
 
 

@@ -1,29 +1,27 @@
 """Every command and code block of the README runs, on the bundled corpus."""
 
-import re
 import shlex
-from pathlib import Path
 
 import pytest
 from PIL import Image
+from shown_commands import ROOT, blocks
 from test_cli import sightline
 
 from sightline.documents import Document
 from sightline.readers.native import write_jsonl
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
-DEMO = Path(__file__).parents[1] / "src" / "sightline" / "data" / "demo"
+README = (ROOT / "README.md").read_text()
+DEMO = ROOT / "src" / "sightline" / "data" / "demo"
 #: Options that make the README's training runs short; the last of an option's values counts.
 SHORT = ["--epochs", "1", "--dimension", "8", "--hidden", "8", "--negative-documents", "5"]
 
 
-def blocks(language):
-    fences = re.findall(r"^```(\w*)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-    return [block for name, block in fences if name == language]
+def shown(language):
+    return [block.body for block in blocks(README) if block.language == language]
 
 
 def commands():
-    for block in blocks(""):
+    for block in shown(""):
         for line in block.replace("\\\n", " ").splitlines():
             if line.startswith("sightline "):
                 yield shlex.split(line, comments=True)[1:]
@@ -48,8 +46,7 @@ def names(tmp_path_factory, textbooks):
     return {
         "CORPUS": textbooks,
         "MODEL": folder / "model",
-        "IMAGES": folder / "images",
-        "FEATURES": folder / "features",
+        "CORPUS/features": folder / "features",
         "glove.txt.gz": textbooks / "word_vectors.npz",
         "links.jsonl": folder / "links.jsonl",
         "article.html": DEMO / "threats-to-biodiversity.html",
@@ -68,8 +65,8 @@ def test_commands(names):
             target = target.with_name(f"m{number}") if target.exists() else target
             arguments[arguments.index("-o") + 1] = target
             arguments += SHORT
-        if "--finetune-images" in command:  # which needs the image files
-            arguments[arguments.index(names["CORPUS"])] = names["IMAGES"].parent
+        if command[0] == "features" or "--finetune-images" in command:  # which need image files
+            arguments[arguments.index(names["CORPUS"])] = names["CORPUS/features"].parent
         sightline(*arguments)
         seen.append(command[0])
     assert seen == [
@@ -88,7 +85,7 @@ def test_commands(names):
 
 
 def test_python(names, capsys):
-    (code,) = blocks("python")
+    (code,) = shown("python")
     code = code.replace('"CORPUS"', repr(str(names["CORPUS"])))
     exec(code, {})  # the README's own lines
     printed = capsys.readouterr().out.splitlines()
@@ -101,8 +98,8 @@ def test_it_is_short():
 
 
 def test_the_file_tree_names_every_module():
-    tree = next(block for block in blocks("") if block.startswith("src/sightline/"))
-    source = Path(__file__).parents[1] / "src" / "sightline"
+    tree = next(block for block in shown("") if block.startswith("src/sightline/"))
+    source = ROOT / "src" / "sightline"
     modules = {file.name for file in source.glob("*.py")} - {"__init__.py", "__main__.py"}
     assert len(modules) > 20
     assert not {module for module in modules if module not in tree}

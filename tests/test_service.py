@@ -194,6 +194,12 @@ def test_alt_has_the_record_of_the_command_line(client, article):
     report = client.post("/v1/alt?format=text", files=ARTICLE_FILES)
     assert report.text.startswith("pets.html: 3 images, 1 finding")
     assert report.headers["content-type"] == "text/plain; charset=utf-8"
+    page = client.post("/v1/alt?format=html", files=ARTICLE_FILES)
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "script-src" not in page.headers["content-security-policy"]
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert "3 images, 1 finding." in page.text and page.text.count('src="data:image/') == 2
+    assert 'href="#image-2">2</a>' in page.text and page.text.count("Sentences on offer") == 2
 
 
 def docx_file(tmp_path):
@@ -543,6 +549,23 @@ def test_models_and_metrics(client):
     assert value("sightline_requests_active") == 0
     client.get("/made-up-" + "x" * 50)
     assert "made-up" not in client.get("/metrics").text
+
+
+def test_an_image_that_comes_twice_at_the_same_time_is_computed_once(client):
+    cache = "sightline_image_cache_total"
+    counted = [f'{cache}{{result="{word}"}}' for word in ("miss", "shared")]
+    counted.append('sightline_batch_items_sum{kind="images"}')
+
+    def numbers():
+        lines = client.get("/metrics").text.splitlines()
+        found = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        return np.array([float(found.get(name, 0)) for name in counted])
+
+    before = numbers()
+    image = {"data": base64.b64encode(photograph(4711)).decode()}
+    answer = client.post("/v1/link", json=document(images=[image] * 5))
+    assert answer.status_code == 200
+    assert (numbers() - before).tolist() == [1, 4, 1]
 
 
 def test_the_cache_is_bounded(small):

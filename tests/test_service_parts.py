@@ -20,6 +20,7 @@ from sightline.service.feature_cache import FeatureCache, ImageResult, content_k
 from sightline.service.limits import ServiceLimits
 from sightline.service.metrics import Metrics
 from sightline.service.pace import Pace
+from sightline.service.shared_work import SharedWork
 from sightline.service.upload_names import free_path, harmless_path
 
 # ---- batches
@@ -152,6 +153,65 @@ def test_the_cache_keeps_no_result_that_may_be_better_next_time():
     assert len(none) == 0
 
 
+# ---- work that is shared
+
+
+def test_work_that_several_want_is_done_once():
+    begun = []
+
+    async def work():
+        begun.append(1)
+        await asyncio.sleep(0.05)
+        return len(begun)
+
+    async def run():
+        shared = SharedWork()
+        first = await asyncio.gather(*(shared(b"a", work) for _ in range(5)))
+        assert b"a" not in shared
+        return first, await shared(b"a", work)
+
+    assert asyncio.run(run()) == ([1] * 5, 2)
+
+
+def test_shared_work_goes_on_while_one_waits_and_ends_with_the_last():
+    ended = []
+
+    async def work():
+        try:
+            await asyncio.sleep(0.1)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+        ended.append("done")
+        return 7
+
+    async def run(leaving):
+        shared = SharedWork()
+        tasks = [asyncio.create_task(shared(b"a", work)) for _ in range(3)]
+        await asyncio.sleep(0.01)
+        for task in tasks[:leaving]:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0.01)
+        return [one for one in results if one == 7]
+
+    assert asyncio.run(run(2)) == [7] and ended == ["done"]
+    assert asyncio.run(run(3)) == [] and ended == ["done", "cancelled"]
+
+
+def test_shared_work_that_fails_fails_for_all():
+    async def work():
+        await asyncio.sleep(0)
+        raise ValueError("bad")
+
+    async def run():
+        shared = SharedWork()
+        tasks = [shared(b"a", work) for _ in range(3)]
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert [type(one) for one in asyncio.run(run())] == [ValueError] * 3
+
+
 # ---- admission
 
 
@@ -252,8 +312,46 @@ def test_what_cannot_be_in_time_is_refused_at_once():
     with pytest.raises(ServiceError, match="take too long") as refusal:
         exchange.admission._check_room({"headers": []})
     assert refusal.value.status == 429
+    assert refusal.value.headers == {"Retry-After": "8"}  # 8 requests at 0.9 s
+    exchange.admission.pace._mean = 900
+    with pytest.raises(ServiceError) as refusal:
+        exchange.admission._check_room({"headers": []})
+    assert refusal.value.headers == {"Retry-After": "10"}  # no longer than a request may take
     exchange.admission.pace._mean = 0.1
     exchange.admission._check_room({"headers": []})
+
+
+def test_a_body_that_trickles_gives_its_place_to_who_finds_none(monkeypatch):
+    monkeypatch.setattr("sightline.service.admission._SLOW_SECONDS", 0.05)
+    exchange = Exchange(answer_all, [], requests=1)
+    scope = {"type": "http", "method": "POST", "path": "/v1/link", "headers": []}
+    arrived = asyncio.Queue()
+    answers = []
+
+    def request(*pieces):
+        waiting = list(pieces)
+
+        async def receive():
+            return waiting.pop(0) if waiting else await arrived.get()
+
+        async def send(message):
+            if "status" in message:
+                answers.append((message["status"], bool(pieces)))
+
+        return exchange.admission(scope, receive, send)
+
+    async def run():
+        slow = asyncio.create_task(request())
+        await asyncio.sleep(0.01)
+        await request(piece(1, False))
+        assert answers == [(429, True)]  # it has just begun: it may be a normal one
+        await asyncio.sleep(0.1)
+        await request(piece(1, False))
+        await slow
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+    assert sorted(answers[1:]) == [(200, True), (503, False)]
+    assert exchange.admission.active == 0 and not exchange.admission.arriving
 
 
 # ---- names

@@ -188,6 +188,8 @@ def _finding(finding: Finding, rule: str = "") -> str:
 
 
 def _example(example: Any) -> str:
+    if isinstance(example, dict) and "places" in example:
+        return _plain(f"{example['id']} ({', '.join(example['places'])})")
     if isinstance(example, dict):
         return _plain(f"{example['image']} of {example['document']}")
     return _plain(" = ".join(example) if isinstance(example, list) else str(example))

@@ -40,7 +40,8 @@ CONTEXT: list[Any] = [
 #: Characters before and after a quote; a sentence that comes twice is told apart by them.
 _AROUND = 32
 _NAMESPACE = uuid.UUID("7c6a1a52-3f0e-5a8e-9a55-2c9f5b7d1e10")
-_IS_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+# What would run where a program makes a link of it is a name like any other.
+_IS_IRI = re.compile(r"(?!(?:java|vb|live)script:)[A-Za-z][A-Za-z0-9+.-]+:", re.IGNORECASE)
 # What a terminal would obey, or a line could not hold.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
 

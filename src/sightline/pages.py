@@ -21,6 +21,10 @@ from sightline.documents import Document
 Unit = Literal["sentence", "paragraph"]
 Span = tuple[int, int]
 
+# CPU time of the slow splitter: at most the second, and no more than what reading left of the
+# first, which is a little less than a document may take.
+_SECONDS, _SPLITTING = 8.5, 6.0
+
 #: What stands between two blocks in the text form.
 SEPARATOR = "\n\n"
 
@@ -127,12 +131,14 @@ def page_to_document(
     unit: Unit = "paragraph",
     links_from_layout: bool = False,
     minimum_tokens: int = 0,
+    read_seconds: float = 0.0,
 ) -> Document:
     """Make a document of a page: its text units are the sentences, its image sources the images.
 
     Headings and code are no sentences; units of fewer than `minimum_tokens` are left out and
     counted. Links are unknown, or with `links_from_layout` those of the layout: each unit of the
     block that `layout_links` gives an image. `extra` says where everything stands (docs/formats).
+    Splitting gets what is left of a document's ten seconds after `read_seconds`.
     """
     sentences: list[str] = []
     spans: list[list[int]] = []
@@ -141,7 +147,7 @@ def page_to_document(
     left_out = LeftOut()
     left_out.update(page.left_out)
     block_spans = page.spans()
-    split = _splitter(unit, page.language)
+    split = _splitter(unit, page.language, read_seconds)
     for index, block in enumerate(page.blocks):
         if block.kind in NOT_SENTENCES:
             if block.kind is not BlockKind.HEADING:  # `extra` keeps the headings
@@ -211,14 +217,15 @@ def _neighbours(page: Page, linkable: Container[int]) -> tuple[list[int | None],
     return before, after[::-1]
 
 
-def _splitter(unit: Unit, language: str | None) -> Callable[[str], list[Span]]:
+def _splitter(unit: Unit, language: str | None, read_seconds: float) -> Callable[[str], list[Span]]:
     """Give what finds the units of the texts of one page."""
     if unit == "paragraph":
         return lambda text: [(0, len(text))]
     from sightline.sentence_splitting import LANGUAGES, Patience, split_sentences
 
     code = (language or "").partition("-")[0].lower()
-    known, patience = code if code in LANGUAGES else "en", Patience()
+    known = code if code in LANGUAGES else "en"
+    patience = Patience(cpu_seconds=min(_SPLITTING, max(0.0, _SECONDS - read_seconds)))
     return lambda text: split_sentences(text, language=known, patience=patience)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -30,6 +31,9 @@ _DRAIN_SECONDS = 5.0
 #: expected to be answered in this share of the time limit.
 _ALWAYS_ROOM = 8
 _SAFE_SHARE = 0.6
+#: A body that after so many seconds has come slower than this, in bytes a second, gives its place
+#: to a request that finds none: somebody may open connections only to hold them.
+_SLOW_SECONDS, _SLOW_BYTES = 2.0, 4_096
 
 
 class Admission:
@@ -53,6 +57,7 @@ class Admission:
         self.hosts = hosts
         self.active = 0
         self.held_bytes = 0
+        self.arriving: set[_Body] = set()
         self.pace = Pace()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,15 +103,22 @@ class Admission:
             )
 
     def _check_room(self, scope: Scope) -> None:
-        if self.active >= self.limits.requests:
-            raise busy(429, f"{self.active} requests are under way, as many as may be.")
-        # What cannot be in time anyway would only keep the others from it.
-        expected = self.pace.seconds(self.active + 1)
-        if self.active >= _ALWAYS_ROOM and expected > _SAFE_SHARE * self.limits.seconds:
-            raise busy(429, f"{self.active} requests are under way, and take too long already.")
         length = Headers(scope=scope).get("content-length", "")
         if length.isdigit() and int(length) > self.limits.body_bytes:
             raise self.body_error()
+        slow = [body for body in self.arriving if body.is_slow()]
+        working = self.active - len(slow)
+        wait = min(self.pace.seconds(working), self.limits.seconds)
+        # What cannot be in time anyway would only keep the others from it.
+        expected = self.pace.seconds(working + 1)
+        if working >= _ALWAYS_ROOM and expected > _SAFE_SHARE * self.limits.seconds:
+            words = f"{working} requests are under way, and take too long already."
+            raise busy(429, words, wait)
+        if self.active >= self.limits.requests:
+            if not slow:
+                words = f"{self.active} requests are under way, as many as may be."
+                raise busy(429, words, wait)
+            min(slow, key=lambda body: body.began).push_out()
 
     def body_error(self) -> ServiceError:
         """The error for a body over the limit."""
@@ -128,6 +140,7 @@ class Admission:
         if not self.active:
             self.pace.begin()
         self.active += 1
+        self.arriving.add(body)
         self.metrics.active.set(self.active)
         work = asyncio.ensure_future(self.app(scope, body.receive, sending))
         leaving = asyncio.ensure_future(body.client_leaves())
@@ -139,11 +152,16 @@ class Admission:
             )
             if work.done():
                 await work
+            elif body.is_pushed_out and not started:
+                await _cancel(work)
+                raise busy(503, "The body comes too slowly, and others wait.")
             elif not leaving.done() and not started:
                 await _cancel(work)
                 body.abandon()
-                raise busy(503, f"The request takes longer than {self.limits.seconds:g} s.")
+                words = f"The request takes longer than {self.limits.seconds:g} s."
+                raise busy(503, words, self.pace.seconds(self.active))
         finally:
+            self.arriving.discard(body)
             await _cancel(work)
             await _cancel(leaving)
             self.active -= 1
@@ -162,6 +180,20 @@ class _Body:
         self._left = asyncio.Event()
         self._begun = False
         self.size = 0
+        self.began = time.monotonic()
+        self.is_pushed_out = False
+
+    def is_slow(self) -> bool:
+        """Whether it has come so slowly that others should not wait for it."""
+        seconds = time.monotonic() - self.began
+        return seconds > _SLOW_SECONDS and self.size < _SLOW_BYTES * seconds
+
+    def push_out(self) -> None:
+        """Give its place to another."""
+        self.is_pushed_out = True
+        self.admission.arriving.discard(self)
+        self._complete.set()
+        self._left.set()
 
     async def receive(self) -> Message:
         """The next piece; raises `ServiceError` if that is one too many."""
@@ -176,6 +208,7 @@ class _Body:
             return message
         if not message.get("more_body", False):
             self._complete.set()
+            self.admission.arriving.discard(self)
         self._count(len(message.get("body", b"")))
         return message
 

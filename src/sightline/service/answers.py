@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import orjson
 from starlette.responses import Response
 
+from sightline.alt_page import alt_page, alt_pictures
 from sightline.alt_report import alt_lines, alt_record
 from sightline.alt_text import ArticleAlts, ImageAlt, with_candidates
 from sightline.article_links import link_article, shown_article
@@ -76,7 +77,15 @@ async def link_response(
 async def alt_response(engine: Engine, submission: Submission, form: AltForm) -> Response:
     """The answer of /v1/alt."""
     record = await link_submission(engine, submission)
-    return await engine.in_thread(_alts, submission, record, form)
+    alts = await engine.in_thread(_alts, submission, record)
+    if form == "html":
+
+        def draw(article: Article, _: Record, pool: DecodePool) -> str:
+            facts = (f"model {engine.shown_name}", f"policy {submission.options.policy}")
+            return alt_page(alts, alt_pictures(article, pool), facts)
+
+        return html_response(await finish_in_thread(engine, submission, record, draw))
+    return await engine.in_thread(_written_alts, alts, form)
 
 
 def similarity_record(record: Record) -> Record:
@@ -157,13 +166,16 @@ def _written(submission: Submission, record: Record, form: Form) -> Response:
     return json_response(record)
 
 
-def _alts(submission: Submission, record: Record, form: AltForm) -> Response:
+def _alts(submission: Submission, record: Record) -> ArticleAlts:
     article = submission.article
     images = tuple(
         ImageAlt(index, image.name, image.alt, image.caption, audited.line, audited.findings)
         for index, (image, audited) in enumerate(zip(article.images, submission.audit, strict=True))
     )
-    alts = with_candidates(ArticleAlts(article, images, None, None), record)
+    return with_candidates(ArticleAlts(article, images, None, None), record)
+
+
+def _written_alts(alts: ArticleAlts, form: AltForm) -> Response:
     if form == "text":
         text = "\n".join(alt_lines(alts)) + "\n"
         return _no_store(text.encode("utf-8", "replace"), "text/plain; charset=utf-8")

@@ -120,7 +120,7 @@ async def _load(app: FastAPI, state: ServiceState, views: list[CorpusView]) -> N
             opened = partial(CorpusView, Path(corpus), engine.model, engine.pool)
             views.append(await asyncio.to_thread(opened))
         await state.reception.readers.start()
-    except SightlineError as error:
+    except (SightlineError, OSError) as error:
         state.failure = str(error)
         log("the model cannot be loaded", logging.ERROR, reason=str(error))
         # Nothing will ever be answered; whoever started the service shall see that.

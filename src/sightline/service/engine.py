@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +31,7 @@ from sightline.service.batching import Batcher
 from sightline.service.feature_cache import FeatureCache, ImageResult, content_key
 from sightline.service.limits import ServiceLimits
 from sightline.service.metrics import Metrics
+from sightline.service.shared_work import SharedWork
 
 Model = LinkModel | ClipModel
 Value = TypeVar("Value")
@@ -99,6 +101,7 @@ class Engine:
         self.pool = pool
         self.metrics = metrics
         self.cache = FeatureCache(limits.cached_images)
+        self.under_way: SharedWork[ImageResult] = SharedWork()
         self.backbone = model.image_backbone
         # Two per process: one waits for it while the other prepares what it gave.
         self.decoding = ThreadPoolExecutor(2 * pool.workers, "decoding")
@@ -186,9 +189,13 @@ class Engine:
         else:
             key = await self.in_thread(content_key, content)
         known = self.cache.find(key)
-        self.metrics.cache.labels("miss" if known is None else "hit").inc()
         if known is not None:
+            self.metrics.cache.labels("hit").inc()
             return known
+        self.metrics.cache.labels("shared" if key in self.under_way else "miss").inc()
+        return await self.under_way(key, partial(self._features, key, content))
+
+    async def _features(self, key: bytes, content: bytes) -> ImageResult:
         loop = asyncio.get_running_loop()
         prepared = await loop.run_in_executor(self.decoding, self._prepare, content)
         if isinstance(prepared, ImageResult):

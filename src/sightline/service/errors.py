@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -11,8 +12,6 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 MEDIA_TYPE = "application/problem+json"
-#: Seconds after which a request that was refused for lack of room may come again.
-_RETRY_AFTER = 1
 #: What went wrong, for programs; the words after the colon are stable.
 _TYPES = {
     400: "malformed",
@@ -59,9 +58,9 @@ def too_large(field: str, reason: str) -> ServiceError:
     return ServiceError(413, reason, [(field, reason)])
 
 
-def busy(status: int, detail: str) -> ServiceError:
-    """The error for a request that may succeed later."""
-    return ServiceError(status, detail)
+def busy(status: int, detail: str, seconds: float = 0.0) -> ServiceError:
+    """The error for a request that may succeed later, after about so many seconds."""
+    return ServiceError(status, detail, headers={"Retry-After": str(max(1, math.ceil(seconds)))})
 
 
 def from_validation(error: ValidationError) -> ServiceError:
@@ -91,10 +90,7 @@ def from_request_faults(errors: Iterable[dict[str, Any]]) -> ServiceError:
 
 def problem_response(error: ServiceError) -> Response:
     """The answer to a request that failed."""
-    headers = dict(error.headers)
-    if error.status in (429, 503):
-        headers.setdefault("Retry-After", str(_RETRY_AFTER))
-    return Response(problem_json(error), error.status, headers=headers, media_type=MEDIA_TYPE)
+    return Response(problem_json(error), error.status, headers=error.headers, media_type=MEDIA_TYPE)
 
 
 def problem_json(error: ServiceError) -> bytes:

@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 
+from sightline.verbosity import is_quiet
+
 LOGGER = logging.getLogger("sightline.service")
 
 
@@ -43,13 +45,14 @@ def log(event: str, level: int = logging.INFO, **fields: Any) -> None:
 def log_config() -> dict[str, Any]:
     """The configuration that uvicorn sets up in each process."""
     handler = {"class": "logging.StreamHandler", "formatter": "json"}
+    level = "ERROR" if is_quiet() else "INFO"
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"json": {"()": "sightline.service.logs.JsonLines"}},
         "handlers": {"stderr": handler},
         "loggers": {
-            "uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
-            "sightline.service": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+            "uvicorn": {"handlers": ["stderr"], "level": level, "propagate": False},
+            "sightline.service": {"handlers": ["stderr"], "level": level, "propagate": False},
         },
     }

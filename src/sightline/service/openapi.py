@@ -135,6 +135,7 @@ ALT_RESPONSES: Responses = {
         "content": {
             "application/json": {"schema": _schema(AltRecord)},
             "text/plain": _TEXT,
+            "text/html": _TEXT,
         },
     },
     **_ALL,

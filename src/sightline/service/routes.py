@@ -103,7 +103,8 @@ def _linking(state: ServiceState) -> APIRouter:
     async def alt(request: Request, format: AltForm = "json") -> Response:
         """Audit the alternative texts of an article, and offer its own sentences as texts.
 
-        The answer is the record that `sightline alt --json` writes, or its report as text.
+        The answer is the record that `sightline alt --json` writes, or its report as text or as a
+        page.
         """
         engine = state.engine_now()
         async with state.reception.take(request, engine, audit=True) as submission:

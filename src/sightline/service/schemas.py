@@ -20,7 +20,7 @@ from sightline.pages import Unit
 
 #: The forms of an answer of /v1/link.
 Form = Literal["json", "jsonl", "html", "csv", "annotations"]
-AltForm = Literal["json", "text"]
+AltForm = Literal["json", "text", "html"]
 _MOST_LINKS = 10_000
 
 

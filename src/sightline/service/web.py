@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import io
-import zipfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.resources import files
 from typing import Annotated, Any, Literal, TypeVar
@@ -27,6 +24,7 @@ from sightline.articles import Article
 from sightline.decode_pool import DecodePool
 from sightline.link_outputs import annotation_collection, csv_lines
 from sightline.service.answers import html_response
+from sightline.service.bundled_examples import EXAMPLES
 from sightline.service.corpus_view import CorpusView, Sort
 from sightline.service.errors import ServiceError, busy, from_validation, invalid
 from sightline.service.live_article import corrected_article, live_article
@@ -44,28 +42,6 @@ _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg"
 _MOST_ROWS = 200
 #: Documents of corpora that are linked and drawn at a time; others wait.
 _DRAWN_AT_ONCE = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """An article that comes with the service."""
-
-    name: str
-    title: str
-    words: str
-    credit: str
-    address: str
-
-
-EXAMPLES = (
-    Example(
-        "tides",
-        "Ocean Tides and the Moon",
-        "A textbook section with five figures",
-        "Astronomy, OpenStax, Rice University, CC BY 4.0",
-        "https://openstax.org/details/books/astronomy-2e",
-    ),
-)
 
 
 # ---- the page itself
@@ -127,19 +103,6 @@ def _file(name: str, request: Request) -> Response:
     return Response(content, headers=headers, media_type=_TYPES[name.rpartition(".")[2]])
 
 
-# ---- examples
-
-
-def _example_archive(name: str) -> bytes:
-    """An example as a zip file, the same bytes each time."""
-    folder = files("sightline.service") / "examples" / name
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(folder.iterdir(), key=lambda file: file.name):
-            archive.writestr(zipfile.ZipInfo(file.name), file.read_bytes())
-    return buffer.getvalue()
-
-
 # ---- what the page asks for
 
 
@@ -185,13 +148,14 @@ def web_routes(link_upload: LinkUpload, corpora: Sequence[CorpusView] = ()) -> A
 
     @router.get("/examples")
     def examples() -> Response:
-        return _json([{key: getattr(one, key) for key in one.__slots__} for one in EXAMPLES])
+        return _json([one.to_record() for one in EXAMPLES])
 
     @router.get("/examples/{name}")
     def example(name: str) -> Response:
-        if name not in {one.name for one in EXAMPLES}:
-            raise ServiceError(404, f"There is no example {name!r}.")
-        return Response(_example_archive(name), media_type="application/zip")
+        for one in EXAMPLES:
+            if one.name == name:
+                return Response(one.archive(), media_type="application/zip")
+        raise ServiceError(404, f"There is no example {name!r}.")
 
     @router.post("/page")
     async def page(request: Request) -> Response:

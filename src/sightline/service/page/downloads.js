@@ -41,13 +41,12 @@ const FORMS = [
     make: (shown, _, name) => form(shown, "annotations", `${name}.annotations.json`),
   },
   {
+    words: "Alt-text report", about: "HTML, one file", upload: true,
+    make: (shown, source, name) => alts(source, "html", `${name}.alt.html`),
+  },
+  {
     words: "Alt-text report", about: "text", upload: true,
-    async make(shown, source, name) {
-      const answer = await ask("v1/alt?format=text", {
-        method: "POST", body: formOf(source.upload, source.fields),
-      });
-      save(await answer.blob(), `${name}.alt.txt`);
-    },
+    make: (shown, source, name) => alts(source, "text", `${name}.alt.txt`),
   },
   {
     words: "Corrected links", about: "ground truth, JSONL", truth: true,
@@ -55,6 +54,12 @@ const FORMS = [
       save(lines([...others, shown.truth()]), `${name}.truth.jsonl`, "application/jsonl"),
   },
 ];
+
+async function alts(source, kind, name) {
+  const body = formOf(source.upload, source.fields);
+  const answer = await ask(`v1/alt?format=${kind}`, { method: "POST", body });
+  save(await answer.blob(), name);
+}
 
 async function form(shown, kind, name) {
   const answer = await postJson(`v1/forms/${kind}`, { record: shown.record(), text: shown.live.text });
