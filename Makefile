@@ -12,7 +12,7 @@ LOCKED = $(shell $(BIN)/python -c "import platform as p, sys; print('yes' * ((p.
 # Of torch, the small build without CUDA is taken where the index has it.
 define install
 $(if $(LOCKED),$(LOCK) -r locks/$(1).txt)
-$(if $(LOCKED),$(if $(filter core,$(1)),,$(LOCK) -r locks/torch-cpu.txt || $(LOCK) -r locks/torch-pypi.txt))
+$(if $(LOCKED),$(if $(filter core docs,$(1)),,$(LOCK) -r locks/torch-cpu.txt || $(LOCK) -r locks/torch-pypi.txt))
 $(INSTALL) -c constraints.txt $(if $(LOCKED),--no-build-isolation) -e '$(2)'
 endef
 
@@ -22,7 +22,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 LONG := $(addprefix tests/test_,finetuning.py distributed.py disk_packing.py reproduction.py \
 	training.py report.py cli.py readme.py)
 
-.PHONY: demo demo-train test fuzz clean
+.PHONY: demo demo-train test docs fuzz clean
 
 demo: $(VENV)/.installed-core
 	$(BIN)/sightline demo -o demo-output
@@ -37,6 +37,10 @@ test: $(VENV)/.installed-dev
 	$(PYTEST) $(LONG) >$(VENV)/long-tests.log 2>&1 & long=$$!; \
 	$(PYTEST) $(addprefix --ignore=,$(LONG)); others=$$?; \
 	wait $$long; long=$$?; cat $(VENV)/long-tests.log; exit $$((others + long))
+
+# The documentation as a site, in site/; a link that leads nowhere fails.
+docs: $(VENV)/.installed-docs
+	PATH=$(CURDIR)/$(BIN):$$PATH NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
 # Generated requests at the service, for three minutes.
 fuzz: $(VENV)/.installed-dev
@@ -55,4 +59,4 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt locks/%.txt | $(VENV)/bin/p
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo-output demo-train-output
+	rm -rf $(VENV) demo-output demo-train-output site

@@ -3,9 +3,9 @@
 Versions are resolved by pip within `constraints.txt`. The hashes are those that PyPI lists for the
 wheels of Python 3.11 on Linux x86_64. torch has two files of its own: the build without CUDA that
 pip finds where this is run, if it does, and PyPI's. Run it after a change of the dependencies,
-from the root of the repository, with `packaging` at hand:
+from the root of the repository, with `packaging` at hand; names of locks write those alone:
 
-    python scripts/lock_dependencies.py
+    python scripts/lock_dependencies.py [NAME...]
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from packaging.tags import cpython_tags
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-LOCKS = {"core": ".", "train": ".[train]", "dev": ".[dev]"}
+LOCKS = {"core": ".", "docs": ".[docs]", "train": ".[train]", "dev": ".[dev]"}
 # What builds the package itself, which is installed without an environment of its own for that.
 BUILD = ("hatchling", "editables")
 INDEX = "https://pypi.org/simple"
@@ -33,9 +33,11 @@ _HEAD = """\
 
 
 def main() -> None:
-    """Write the locks; each is a subset of the largest, which is resolved first."""
+    """Write the locks; most are subsets of the largest, which is resolved first."""
     known: dict[tuple[str, str], set[str]] = {}
     for name, requirement in reversed(LOCKS.items()):
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         lines = [_HEAD]
         found = _resolve(requirement)
         for package, version, hash_ in found:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
 from sightline.progress import duration
 from sightline.reproduction.rows import Row
+from sightline.verbosity import is_quiet
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -104,7 +105,7 @@ class Overview:
         self._said: dict[Row, str] = {}
 
     def __enter__(self) -> Self:
-        if self.stream.isatty():
+        if self.stream.isatty() and not is_quiet():
             from rich.console import Console
             from rich.live import Live
 
@@ -127,6 +128,8 @@ class Overview:
         """Show the states as they are now."""
         if self._live is not None:
             self._live.update(self._table(), refresh=True)
+            return
+        if is_quiet():
             return
         for state in self.states:
             words = str(state)
