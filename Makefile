@@ -16,9 +16,9 @@ $(if $(LOCKED),$(if $(filter core docs,$(1)),,$(LOCK) -r locks/torch-cpu.txt || 
 $(INSTALL) -c constraints.txt $(if $(LOCKED),--no-build-isolation) -e '$(2)'
 endef
 
-# A core each for the tests that train and for all others; small products are slower in several
-# threads.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+# Three at a time on two cores, because many wait for servers and browsers, the longest first; small
+# products are slower in several threads.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile
 LONG := $(addprefix tests/test_,finetuning.py distributed.py disk_packing.py reproduction.py \
 	training.py report.py cli.py readme.py)
 
@@ -34,9 +34,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(PYTEST) $(LONG) >$(VENV)/long-tests.log 2>&1 & long=$$!; \
-	$(PYTEST) $(addprefix --ignore=,$(LONG)); others=$$?; \
-	wait $$long; long=$$?; cat $(VENV)/long-tests.log; exit $$((others + long))
+	$(PYTEST) $(LONG) tests
 
 # The documentation as a site, in site/; a link that leads nowhere fails.
 docs: $(VENV)/.installed-docs
