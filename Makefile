@@ -16,11 +16,9 @@ $(if $(LOCKED),$(if $(filter core docs,$(1)),,$(LOCK) -r locks/torch-cpu.txt || 
 $(INSTALL) -c constraints.txt $(if $(LOCKED),--no-build-isolation) -e '$(2)'
 endef
 
-# Three at a time on two cores, because many wait for servers and browsers, the longest first; small
-# products are slower in several threads.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile
-LONG := $(addprefix tests/test_,finetuning.py distributed.py disk_packing.py reproduction.py \
-	training.py report.py cli.py readme.py)
+# Three files at a time on two cores, because many tests wait for servers and browsers; small products
+# are slower in several threads.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo demo-train test docs fuzz clean
 
@@ -34,7 +32,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(PYTEST) $(LONG) tests
+	$(PYTEST)
 
 # The documentation as a site, in site/; a link that leads nowhere fails.
 docs: $(VENV)/.installed-docs

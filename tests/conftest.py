@@ -4,7 +4,17 @@ from pathlib import Path
 
 import pytest
 
+#: Files of a minute or more. They go first, so that none of them is left for the end of a run.
+LONG = {f"test_{name}" for name in (
+    "cli", "disk_packing", "distributed", "finetuning", "hostile_documents", "readme", "report",
+    "reproduction", "training", "tutorials",
+)}  # fmt: skip
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the files; the tests of one stay in their order."""
+    items.sort(key=lambda item: item.path.stem not in LONG)
 
 
 @pytest.fixture(scope="session")
