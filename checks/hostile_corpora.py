@@ -10,7 +10,7 @@ Of html5lib's `*.dat` and CommonMark's `*.json`, each case is an HTML or a Markd
     refused   an error or a status with a reason
     contained refused because the child process that read it died or reached its limits
     crash     its process ended in any other way: a signal, an exception that nobody caught
-    hang      it took more than 10 s of CPU time in all, or 120 s by the clock
+    hang      it took more than 10 s of CPU time in all, or 900 s by the clock
     swollen   it took more than 1 GB of memory
 
 Exit code 1 if there is one of `lost` or the last three. `--plant` adds a file whose process crashes
@@ -36,7 +36,7 @@ from sightline.images import Status, decode
 from sightline.problems import SightlineError
 from sightline.sentence_splitting import split_sentences
 
-CPU_SECONDS, WALL_SECONDS, MEMORY_BYTES = 10.0, 120.0, 1_000_000_000
+CPU_SECONDS, WALL_SECONDS, MEMORY_BYTES = 10.0, 900.0, 1_000_000_000
 BAD = ("lost", "crash", "hang", "swollen")
 # Exit codes of the process of one file.
 CODES = {0: "ok", 3: "refused", 4: "contained", 5: "lost"}

@@ -228,6 +228,8 @@ class Kills:
             several = ("all", "first", "worker") if self.kind != "training" else ("all",)
             who = kill(process, self.rng.choice(several), self.rng)
             self.killed.update([who] if who else [])
+            if who and self.killed.total() % 10 == 0:
+                print(f"{self.kind}: {self.killed.total()} kills", file=sys.stderr, flush=True)
             code = ended(process, 600)
             if who in ("all", "first") and code == -signal.SIGKILL:
                 return

@@ -185,7 +185,7 @@ _PEN = """async payloads => {
     return new Promise((resolve) => frame.addEventListener("load", resolve));
   });
   document.body.replaceChildren(pen);
-  const longest = new Promise((resolve) => setTimeout(resolve, 20_000));
+  const longest = new Promise((resolve) => setTimeout(resolve, 4_000)); // some never load
   await Promise.race([Promise.all(loaded), longest]);
 }"""
 # Handlers that wait for somebody: every element is clicked at, pointed at and typed into.
@@ -203,7 +203,7 @@ _POKE = """() => {
 }"""
 
 
-def careless(watch, payloads, at_once=250, seconds=1.0):
+def careless(watch, payloads, at_once=500, seconds=0.5):
     """The control: the same payloads in pages without escape and policy; the numbers that ran.
 
     Gives those that ran by themselves, those that ran once they were poked, and how many servers

@@ -38,11 +38,12 @@ _FENCE = re.compile(
     r"^(?:<!-- (?P<comment>[^\n]*) -->\n)?^```(?P<language>\w*)\n(?P<body>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+_LANGUAGES = ("sh", "python", "diff")
 _BEGINS = re.compile(r"<!-- begins where (\S+) ends -->")
 _CLONE = "<!-- begins in a clone -->"
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")
 #: What a clone needs to run and to be tested; the data of the package are large, and shared.
-_CLONED = ("src/sightline", "tests", "docs/formats.md", "pyproject.toml")
+_CLONED = ("src/sightline", "tests", "pyproject.toml")
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Block:
 
     @property
     def is_run(self) -> bool:
-        return self.language in ("sh", "python", "diff") and not self.comment.startswith("not run")
+        return self.language in _LANGUAGES and not self.comment.startswith("not run")
 
 
 def blocks(text):
@@ -124,7 +125,7 @@ class Pages:
 
     def _run(self, page, text, folder, show):
         """Run the blocks of a page; yields those that show what was printed, and what it is."""
-        printed = ""
+        printed = None  # by the block before, if it was run
         environment = self._environment(folder if _CLONE in text else None)
         for block in blocks(text):
             place = f"{page.relative_to(ROOT)}:{block.line}"
@@ -134,7 +135,9 @@ class Pages:
                     show(f"--- {place}, exit {code}\n{printed}")
                 assert "Traceback" not in printed, f"{place}\n{printed[-1500:]}"
                 assert (code != 0) == (block.comment == "fails"), f"{place}\n{printed}"
-            elif block.language == "text" and printed:
+            elif block.language in _LANGUAGES:
+                printed = None
+            elif block.language == "text" and printed is not None:
                 there = printed.splitlines()
                 lines = [(line, printed_line(line, there)) for line in block.body.splitlines()]
                 gone = [line for line, found in lines if found is None]

@@ -32,11 +32,10 @@ def loaded(name, monkeypatch):
 
 def test_runs_that_are_killed_at_random_end_in_the_same_files(tmp_path):
     pytest.importorskip("torch")
-    said = check("random_kills", tmp_path / "work", "--times", 2, "--seed", 3)
-    for kind in ("features", "training", "links"):
-        assert f"{kind}: 2 kills" in said
-    assert said.count(", 0 bad,") == 3
-    assert said.count(" files cut, 0 not seen") == 3
+    # The other kinds take longer: `test_training` and `test_engines` kill those.
+    said = check("random_kills", tmp_path / "work", "features", "--times", 2, "--seed", 3)
+    assert "features: 2 kills" in said and ", 0 bad," in said
+    assert "5 files cut, 0 not seen" in said
 
 
 def test_the_comparison_after_kills_sees_what_is_cut_or_left_over(tmp_path, monkeypatch):

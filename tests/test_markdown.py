@@ -235,3 +235,11 @@ def test_a_large_table_with_all_its_cells_stays_one():
     rows = "|a|b|c|d|e|f|g|h|\n" * 3_000
     page = read_markdown("|1|2|3|4|5|6|7|8|\n" + "|-" * 8 + "|\n" + rows)
     assert [block.kind for block in page.blocks] == ["table_row"] * 3_001
+
+
+def test_definitions_of_links_are_counted():
+    page = read_markdown("[a]: http://x 'Title'\n[a]: y\n[b]: z\n\nText [a].")
+    assert texts(page) == ["Text a."]
+    names, addresses, title = len("aab"), len("http://xyz"), len("Title")
+    assert page.left_out.text == {"link definitions": names + addresses + title}
+    assert read_markdown("Text [a](b).").left_out.text == {}

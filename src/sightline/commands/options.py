@@ -78,7 +78,8 @@ def existing(paths: list[Path]) -> list[Path]:
     from sightline.storage import is_remote, place_of
 
     for path in paths:
-        if not path.exists() and not is_remote(place_of(path)):
+        place = place_of(path)
+        if not is_remote(place) and not Path(place).exists():
             hint = _names_beside(path)
             where = "" if path.is_absolute() else f" in {Path.cwd()}"
             raise SightlineError(f"{path}: no such file or folder{where}.{hint}")

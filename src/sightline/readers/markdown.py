@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sightline.pages import Page
 from sightline.problems import SightlineError
@@ -37,6 +37,9 @@ _FENCE = re.compile(r"[ \t]*:{3,}[ \t]*[\w-]*[ \t]*(?:\{[^{}\n]*\})?")
 _ATTRIBUTES = re.compile(r"\{:?[ \t]*[#.\w][^{}\n]*\}")
 
 
+_DEFINED = ("label", "href", "title")
+
+
 def read_markdown(data: bytes | str) -> Page:
     """Read a page; raises `SightlineError` only if it is larger than the limit."""
     if len(data) > MAX_BYTES:
@@ -48,7 +51,9 @@ def read_markdown(data: bytes | str) -> Page:
     text = data.replace("\r\n", "\n").replace("\r", "\n")
     front = _FRONT_MATTER.match(text)
     text = text[front.end() :] if front else text
-    page = read_html(render_markdown(text), main_content=False)
+    environment: dict[str, Any] = {}
+    page = read_html(render_markdown(text, environment), main_content=False)
+    page.left_out.text["link definitions"] += _definitions(environment)
     page.left_out.text["invalid bytes"] += replaced
     page.left_out.text["front matter"] += front.end() if front else 0
     page.left_out.text = +page.left_out.text
@@ -56,16 +61,20 @@ def read_markdown(data: bytes | str) -> Page:
     return replace(page, title=title) if title else page
 
 
-def render_markdown(text: str) -> str:
-    """Render Markdown to HTML that holds all of its text; it is for reading, not for showing."""
+def render_markdown(text: str, environment: dict[str, Any] | None = None) -> str:
+    """Render Markdown to HTML that holds all of its text; it is for reading, not for showing.
+
+    What it defines for links is no text, and is put into `environment`.
+    """
     links = text.count("[") - text.count("]") <= _MAX_OPEN_BRACKETS
     tables = "|" not in text or _empty_cells(text) <= _MAX_EMPTY_CELLS
     parser = _parser(links, tables)
-    environment: dict[str, object] = {}
+    environment = {} if environment is None else environment
     tokens = parser.parse(text, environment)
     if _is_cut_off(tokens, parser.options["maxNesting"]):
         # Below the deepest nesting the parser drops everything. Without nesting there is no such.
         parser = _parser(links, tables, nesting=False)
+        environment.clear()
         tokens = parser.parse(text, environment)
     for token in tokens:
         if token.type == "inline":
@@ -88,6 +97,14 @@ def _parser(links: bool, tables: bool, nesting: bool = True) -> MarkdownIt:
     if not nesting:
         parser.disable(["blockquote", "list", "code"])
     return parser
+
+
+def _definitions(environment: dict[str, Any]) -> int:
+    """Count the characters of link definitions: names, addresses and titles."""
+    defined = environment.get("references", {})
+    entries = [*defined.values(), *environment.get("duplicate_refs", [])]
+    texts = (entry.get(key) or "" for entry in entries for key in _DEFINED)
+    return sum(map(len, defined)) + sum(map(len, texts))
 
 
 def _empty_cells(text: str) -> int:
