@@ -80,6 +80,7 @@ def printed_line(shown, printed):
         if shown.endswith("..."):
             start = _masked(shown.removesuffix("..."))
             if _masked(line).startswith(start):
+                printed.pop(number)
                 # As many words as were shown.
                 words = re.match(r"\s*" + r"\S+\s*" * len(start.split()), line)[0]
                 return f"{words.rstrip()} ..." if shown.endswith(" ...") else shown

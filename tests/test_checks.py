@@ -33,8 +33,8 @@ def loaded(name, monkeypatch):
 def test_runs_that_are_killed_at_random_end_in_the_same_files(tmp_path):
     pytest.importorskip("torch")
     # The other kinds take longer: `test_training` and `test_engines` kill those.
-    said = check("random_kills", tmp_path / "work", "features", "--times", 2, "--seed", 3)
-    assert "features: 2 kills" in said and ", 0 bad," in said
+    said = check("random_kills", tmp_path / "work", "features", "--times", 1, "--seed", 3)
+    assert "features: 1 kills" in said and ", 0 bad," in said
     assert "5 files cut, 0 not seen" in said
 
 
@@ -58,7 +58,7 @@ def test_fuzzing_finds_what_is_planted_and_nothing_in_ours(tmp_path):
     assert "ZeroDivisionError: planted" in said
     said = check("fuzz_parsers", "native", *options)
     assert "0 findings" in said
-    assert json.loads((tmp_path / "native/hypothesis/counts.json").read_text())["calls"] > 10
+    assert json.loads((tmp_path / "native/hypothesis/counts.json").read_text())["calls"] >= 300
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")

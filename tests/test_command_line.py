@@ -398,9 +398,10 @@ def test_other_shells_are_answered(shell):
 def test_a_reader_who_has_seen_enough_is_no_error(tmp_path):
     record = b'{"id": "1", "sentences": ["A wall."], "images": ["a.jpg"]}\n'
     (tmp_path / "documents.jsonl").write_bytes(record)
-    command = [sys.executable, "-m", "sightline", "corpus", tmp_path, "--no-images"]
-    reading, writing = os.pipe()
-    os.close(reading)
-    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, env=PLAIN)
-    os.close(writing)
-    assert (done.returncode, done.stderr) == (0, b"")
+    for arguments in (["corpus", tmp_path, "--no-images"], ["--help"]):
+        command = [sys.executable, "-m", "sightline", *arguments]
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, env=PLAIN)
+        os.close(writing)
+        assert (done.returncode, done.stderr) == (0, b"")

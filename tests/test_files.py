@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from sightline.files import atomic_writer, write_atomically
+from sightline.files import atomic_writer, remove_leftovers, write_atomically
 from sightline.problems import SightlineError
 
 
@@ -110,3 +110,12 @@ def test_a_name_of_the_greatest_length_can_be_written(tmp_path):
     path = tmp_path / ("a" * 255)
     write_atomically(path, b"x")
     assert path.read_bytes() == b"x"
+
+
+def test_what_killed_writers_leave_is_removed_and_nothing_else(tmp_path):
+    (tmp_path / ".sightline-0123.tmp").write_bytes(b"half")
+    (tmp_path / ".sightline-notes").write_bytes(b"mine")
+    (tmp_path / "model").write_bytes(b"whole")
+    remove_leftovers(tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == [".sightline-notes", "model"]
+    remove_leftovers(tmp_path / "absent")

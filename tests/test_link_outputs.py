@@ -104,6 +104,15 @@ def test_annotations_have_what_the_model_asks_for():
     assert (first["score"], first["confidence"]) == (0.75, 0.5)
 
 
+def test_what_would_run_is_no_address_of_an_annotation():
+    hostile = record(id="JavaScript:alert(1)")
+    hostile["images"][0]["id"] = "vbscript:x"
+    hostile["images"][1]["id"] = "javascript:alert(1)"
+    items = annotation_collection([(hostile, TEXT)])["first"]["items"]
+    assert [item["body"]["id"] for item in items] == ["javascript%3Aalert%281%29", "vbscript%3Ax"]
+    assert all(item["target"]["source"] == "JavaScript%3Aalert%281%29" for item in items)
+
+
 def test_selectors_find_the_sentence_among_equal_ones():
     items = annotation_collection([(record(), TEXT)])["first"]["items"]
     for item, link in zip(items, record()["links"], strict=True):

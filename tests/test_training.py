@@ -119,7 +119,9 @@ def test_a_log_line_cut_by_a_kill_is_dropped_on_resume(corpus_folder, tmp_path):
     run(corpus_folder, tmp_path / "m", epochs=1)
     with (tmp_path / "m" / "log.jsonl").open("ab") as log:
         log.write(b'{"epoch":2,"training_lo')
+    (tmp_path / "m" / ".sightline-0123.tmp").write_bytes(b"half a checkpoint")
     run(corpus_folder, tmp_path / "m", epochs=2, resume=True)
+    assert not list((tmp_path / "m").glob(".sightline-*"))
     assert [record.get("epoch") for record in log_of(tmp_path / "m")] == [None, 1, 2]
 
 

@@ -52,6 +52,12 @@ def atomic_writer(path: Path) -> Iterator[IO[bytes]]:
         temporary.unlink(missing_ok=True)
 
 
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of a writer that was killed; nobody may be writing there."""
+    for file in folder.glob(".sightline-*.tmp"):
+        file.unlink(missing_ok=True)
+
+
 def _sync_folder(folder: Path) -> None:
     """Force the new name itself to the disk, where the system can (Windows cannot)."""
     # The file is already in its place; some network file systems refuse this one step.

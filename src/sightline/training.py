@@ -33,7 +33,7 @@ from sightline.distributed import ALONE, Processes, found_device
 from sightline.documents import split_name
 from sightline.evaluation import mean_scores, score_packed
 from sightline.features import FeatureStore
-from sightline.files import write_atomically
+from sightline.files import remove_leftovers, write_atomically
 from sightline.finetuning import FineTuningRun
 from sightline.image_files import FileFeatures, check_files
 from sightline.model import LinkModel
@@ -214,6 +214,8 @@ def _train(
 ) -> dict[str, Any]:
     output, processes = run.output, run.processes
     _check_alike(run)
+    if processes.is_first:
+        remove_leftovers(output)
     if processes.from_first(lambda: resume and (output / CHECKPOINT).exists()):
         _check_seen(output / CHECKPOINT)
         run.resume()

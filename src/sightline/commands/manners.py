@@ -135,7 +135,10 @@ class _Manners:
         _shorten(self.get_params(ctx))  # type: ignore[attr-defined]
         if self.rich_markup_mode and self.epilog:
             self.epilog = self.epilog.replace("\b\n", "")
-        super().format_help(ctx, formatter)  # type: ignore[misc]
+        try:
+            super().format_help(ctx, formatter)  # type: ignore[misc]
+        except SystemExit:
+            sys.exit(0)  # rich ends with 1 where the reader has seen enough
 
 
 class Command(_Manners, TyperCommand):
