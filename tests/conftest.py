@@ -1,8 +1,11 @@
 """What several test files share."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from script_watch import CHROMIUM
 
 #: Files of a minute or more. They go first, so that none of them is left for the end of a run.
 LONG = {f"test_{name}" for name in (
@@ -29,3 +32,15 @@ def shared_data() -> Path:
 def textbooks() -> Path:
     """Give the bundled corpus of textbook sections."""
     return Path(__file__).resolve().parents[1] / "examples" / "textbooks"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Give a real browser; skips the test where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if not CHROMIUM.exists():
+        pytest.skip(f"no browser at {CHROMIUM}")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()

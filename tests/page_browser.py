@@ -11,19 +11,6 @@ import pytest
 from hostile_texts import PAYLOADS
 from service_helpers import ARTICLE, Service, archive, photograph, tiny_model
 
-CHROMIUM = Path("/usr/bin/chromium")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no browser at {CHROMIUM}")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
 
 @pytest.fixture(scope="session")
 def page_service(tmp_path_factory):

@@ -3,12 +3,11 @@
 import base64
 import hashlib
 import re
-from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import orjson
 import pytest
+from page_tags import Tags
 
 from sightline.article_page import render_article
 from sightline.linking import Link
@@ -21,7 +20,6 @@ from sightline.shown_article import (
     picture_side,
 )
 
-CHROMIUM = Path("/usr/bin/chromium")
 HOSTILE = (
     '</script><script>document.title="owned"</script><img src=x onerror=alert(1)>"\'&amp;\x1b '
 )
@@ -77,32 +75,6 @@ def article(confidence=True, hostile="", links=None, **changes):
             **changes,
         }
     )
-
-
-class Tags(HTMLParser):
-    """The tags of a page with their attributes, and the text of scripts and styles."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.code, self.text, self._inside = [], [], [], None
-        self.feed(page)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-        self._inside = tag
-
-    def handle_endtag(self, tag):
-        self._inside = None
-
-    def handle_data(self, data):
-        if self._inside in ("script", "style"):
-            self.code.append((self._inside, self.tags[-1][1].get("type"), data))
-        else:
-            self.text.append(data)
-
-    def named(self, tag, css=""):
-        found = [attributes for name, attributes in self.tags if name == tag]
-        return [a for a in found if not css or css in (a.get("class") or "").split()]
 
 
 def test_hostile_text_stays_text():
@@ -222,17 +194,6 @@ def test_cut():
 
 
 # ---- in a browser
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no browser at {CHROMIUM}")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

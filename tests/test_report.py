@@ -4,12 +4,11 @@ import base64
 import hashlib
 import re
 import shutil
-from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import orjson
 import pytest
+from page_tags import Tags
 from PIL import Image
 
 pytest.importorskip("matplotlib")
@@ -34,7 +33,6 @@ from sightline.reproduction.table_files import tables_of
 from sightline.settings import Settings
 from sightline.vocabulary import Vocabulary
 
-CHROMIUM = Path("/usr/bin/chromium")
 HOSTILE = '</script><script>document.title="owned"</script><img src=x onerror=alert(1)> "\'&amp; '
 COMMAND = 'sightline reproduce "<corpus>" -o out'
 WORDS = ["cat", "dog", "red", "runs", "sits"]
@@ -117,31 +115,6 @@ def reproduction(corpus, tmp_path_factory):
     file = write_report(folder, read(corpus), None, corpus / "words.npz")
     assert file == folder / "report.html"
     return folder
-
-
-class Tags(HTMLParser):
-    """The tags of a page with their attributes, and the text of scripts and styles."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.code, self.text, self._inside = [], [], [], None
-        self.feed(page)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-        self._inside = tag
-
-    def handle_endtag(self, tag):
-        self._inside = None
-
-    def handle_data(self, data):
-        if self._inside in ("script", "style"):
-            self.code.append((self._inside, self.tags[-1][1].get("type"), data))
-        else:
-            self.text.append(data)
-
-    def named(self, tag):
-        return [attributes for name, attributes in self.tags if name == tag]
 
 
 def of(folder):
@@ -276,17 +249,6 @@ def test_data_cannot_end_its_block():
 
 
 # ---- in a browser
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no browser at {CHROMIUM}")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
