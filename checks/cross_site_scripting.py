@@ -324,9 +324,11 @@ def _run(watch, service, folder, payloads, made, parts) -> int:
         name = part.__name__
         if name not in parts:
             continue
-        start = time.monotonic()
+        start, before = time.monotonic(), len(watch.wrong)
         count = part()
-        print(f"{name}: {count:,} looked at, {time.monotonic() - start:.0f} s", flush=True)
+        seen = len(watch.wrong) - before
+        words = f"{name}: {count:,} looked at, {time.monotonic() - start:.0f} s"
+        print(f"{words}, {seen:,} seen, {len(watch.external())} connections", flush=True)
     external = watch.external()
     print(f"payloads shown as text in articles: {check.texts:,}; frames looked at: {watch.looks:,}")
     print(f"seen: {len(watch.wrong):,}; connections elsewhere: {len(external)}", flush=True)

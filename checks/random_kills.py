@@ -134,9 +134,10 @@ def kill(process: int, who: str, rng: random.Random) -> str | None:
     """Kill a run, its first process alone, or one of its workers; says whom, None if nobody."""
     if who == "worker":
         workers = workers_of(process)
-        if not workers:
+        try:
+            os.kill(rng.choice(workers), signal.SIGKILL)
+        except (IndexError, ProcessLookupError):  # none yet, or gone in the meantime
             return None
-        os.kill(rng.choice(workers), signal.SIGKILL)
     elif who == "first":
         os.kill(process, signal.SIGKILL)
     else:

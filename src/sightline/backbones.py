@@ -287,6 +287,8 @@ class OnnxNetwork(_StoredNetwork):
         cls, file: str, data: bytes, crop: int, dimension: int, threads: int | None
     ) -> OnnxNetwork:
         """Start a session on the bytes of an ONNX file; `file` is its name in messages."""
+        # Otherwise it tells its makers, over the network, that and how it is used.
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         import onnxruntime
 
         options = onnxruntime.SessionOptions()

@@ -17,7 +17,14 @@ from safetensors.numpy import save
 from torch import Tensor
 
 from sightline import efficientnet_lite
-from sightline.backbones import DEFAULT, Backbone, BackboneError, Pixels, backbone_file
+from sightline.backbones import (
+    DEFAULT,
+    Backbone,
+    BackboneError,
+    Pixels,
+    backbone_file,
+    open_backbone,
+)
 from sightline.efficientnet_lite_torch import EfficientNetLite
 from sightline.image_files import SquarePreprocessing
 from sightline.torch_backbones import (
@@ -68,7 +75,7 @@ def load_trainable_backbone(name: str = DEFAULT, weights: Path | None = None) ->
         except ValueError as error:
             raise BackboneError(f"{file} is not the ONNX file of {name} ({error}).") from None
         module: EfficientNetLite | Module = EfficientNetLite(name, folded)
-        preprocessing = TunedBackbone(name, data).open().preprocessing
+        preprocessing = open_backbone(name, file, data).preprocessing
         digest = hashlib.sha256(data).hexdigest()
     elif name in MODULES:
         if weights is None:

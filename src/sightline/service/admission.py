@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -35,9 +34,6 @@ _SAFE_SHARE = 0.6
 #: A body that after so many seconds has come slower than this, in bytes a second, gives its place
 #: to a request that finds none: somebody may open connections only to hold them.
 _SLOW_SECONDS, _SLOW_BYTES = 2.0, 4_096
-#: Requests that are refused in one round of the event loop, 2 ms each: when hundreds come at once,
-#: a sign of life must not have to wait for all of them.
-_REFUSED_AT_ONCE = 8
 
 
 class Admission:
@@ -62,7 +58,6 @@ class Admission:
         self.active = 0
         self.held_bytes = 0
         self.arriving: set[_Body] = set()
-        self.turns = _Turns(_REFUSED_AT_ONCE)
         self.pace = Pace()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,7 +76,6 @@ class Admission:
             else:
                 await self.app(scope, receive, send)
         except ServiceError as error:
-            await self.turns()
             await body.drain()
             await problem_response(error)(scope, receive, send)
 
@@ -173,30 +167,6 @@ class Admission:
             self.active -= 1
             self.held_bytes -= body.size
             self.metrics.active.set(self.active)
-
-
-class _Turns:
-    """Lets so many go on in a round of the event loop, in the order in which they came."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    async def __call__(self) -> None:
-        """Wait for one's turn."""
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        if len(self._waiting) == 1:
-            asyncio.get_running_loop().call_soon(self._round)
-        await turn
-
-    def _round(self) -> None:
-        for _ in range(min(self.most, len(self._waiting))):
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-        if self._waiting:
-            asyncio.get_running_loop().call_soon(self._round)
 
 
 class _Body:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -37,9 +36,6 @@ from sightline.service.submissions import Reception
 from sightline.service.web import page_routes, web_routes
 
 _DESCRIPTION = "Finds which sentence each image of a document belongs to."
-#: The event loop gives way to the threads that compute at every read and write, and gets its turn
-#: back after this time. With the usual 5 ms, a sign of life took a fifth longer under overload.
-_SWITCH_SECONDS = 0.001
 
 
 def from_environment() -> FastAPI:
@@ -96,7 +92,6 @@ def create_app(configuration: Configuration) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI, state: ServiceState) -> AsyncIterator[None]:
     """Load the model while the first requests may already ask how it goes."""
-    sys.setswitchinterval(_SWITCH_SECONDS)
     with tempfile.TemporaryDirectory(prefix="sightline-serve-") as folder:
         state.reception = replace(state.reception, folder=Path(folder))
         views: list[CorpusView] = []
