@@ -47,7 +47,8 @@ def test_nothing_of_them_runs_in_a_page_of_ours(watch, tmp_path):
 def test_the_same_run_and_call_out_in_a_page_without_care(watch):
     """The control: a watch that saw nothing here would see nothing anywhere."""
     ran, poked, asked = careless(watch, SOME)
-    assert len(ran) > 0.1 * len(SOME) and len(poked) > 0.1 * len(SOME) and asked > 3
+    # Which of them need no poke depends on how fast the machine loads hundreds of frames.
+    assert len(ran | poked) > 0.25 * len(SOME) and asked > 3
 
 
 def test_the_watch_sees_markup_that_waits_for_somebody(watch, tmp_path):

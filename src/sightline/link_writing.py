@@ -31,8 +31,7 @@ def form_of(output: Path | None, asked: Form | None, on_terminal: bool) -> Form:
         return asked
     if output is None:
         return "list" if on_terminal else "jsonl"
-    # A name without a suffix, or a folder, is for pages.
-    if output.is_dir():
+    if output.is_dir():  # for pages
         return "html"
     return _SUFFIXES.get(output.suffix.lower(), "jsonl")
 

@@ -155,6 +155,9 @@ def link(
             write_pages(linked(pool), pages, pool, facts, say)
         else:
             write_links(linked(pool), form, output, matrix)
+            if output is not None:
+                number = seen["documents"]
+                say(f"{output}: {number:,} document{'s' * (number != 1)} linked, as {form}")
     say_problems(problems)
     if not seen["documents"]:
         raise SightlineError("No document could be linked.")
