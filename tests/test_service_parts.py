@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.requests import ClientDisconnect
 
 from sightline.images import Status
 from sightline.service.admission import Admission
@@ -352,6 +353,38 @@ def test_a_body_that_trickles_gives_its_place_to_who_finds_none(monkeypatch):
     asyncio.run(asyncio.wait_for(run(), 20))
     assert sorted(answers[1:]) == [(200, True), (503, False)]
     assert exchange.admission.active == 0 and not exchange.admission.arriving
+
+
+def test_a_body_that_gave_its_place_is_answered_also_where_the_app_gives_up_first(monkeypatch):
+    monkeypatch.setattr("sightline.service.admission._SLOW_SECONDS", 0.0)
+    go_on = asyncio.Event()
+    answers = []
+
+    async def app(receive, send):
+        await receive()
+        await go_on.wait()
+        if (await receive())["type"] == "http.disconnect":
+            raise ClientDisconnect
+
+    exchange = Exchange(app, [], requests=1)
+    scope = {"type": "http", "method": "POST", "path": "/v1/link", "headers": []}
+
+    async def receive():
+        return piece(1, True)
+
+    async def send(message):
+        answers.append(message.get("status"))
+
+    async def run():
+        slow = asyncio.create_task(exchange.admission(scope, receive, send))
+        await asyncio.sleep(0.01)
+        (body,) = exchange.admission.arriving
+        go_on.set()
+        body.push_out()
+        await slow
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+    assert answers[0] == 503
 
 
 # ---- names

@@ -150,11 +150,12 @@ class Admission:
                 timeout=self.limits.seconds,
                 return_when=asyncio.FIRST_COMPLETED,
             )
-            if work.done():
-                await work
-            elif body.is_pushed_out and not started:
+            # First, because the app takes it for a client that has left, whom nobody answers.
+            if body.is_pushed_out and not started:
                 await _cancel(work)
                 raise busy(503, "The body comes too slowly, and others wait.")
+            if work.done():
+                await work
             elif not leaving.done() and not started:
                 await _cancel(work)
                 body.abandon()
@@ -249,7 +250,6 @@ class _Body:
 
 async def _cancel(task: asyncio.Future[None]) -> None:
     """Cancel a task and wait for it; what it has to say is of no interest any more."""
-    if not task.done():
-        task.cancel()
-        with suppress(asyncio.CancelledError, Exception):
-            await task
+    task.cancel()
+    with suppress(asyncio.CancelledError, Exception):
+        await task
