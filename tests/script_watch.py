@@ -190,12 +190,15 @@ _PEN = """async payloads => {
 }"""
 # Handlers that wait for somebody: every element is clicked at, pointed at and typed into.
 _POKE = """() => {
+  // From the prototype: a form's fields can stand in the place of its properties.
+  const attributes = Object.getOwnPropertyDescriptor(Element.prototype, "attributes").get;
   for (const frame of document.querySelectorAll("iframe")) {
     let inside = null;
     try { inside = frame.contentDocument; } catch { continue; }
     for (const one of inside ? inside.querySelectorAll("*") : []) {
-      for (const { name } of [...one.attributes]) {
-        if (/^on/i.test(name)) one.dispatchEvent(new Event(name.slice(2).toLowerCase()));
+      for (const { name } of [...attributes.call(one)]) {
+        if (!/^on/i.test(name)) continue;
+        EventTarget.prototype.dispatchEvent.call(one, new Event(name.slice(2).toLowerCase()));
       }
       if (one.localName === "a" && /^javascript:/i.test(one.href)) one.click();
     }
