@@ -14,9 +14,11 @@ import gc
 import importlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -39,7 +41,8 @@ sys.exit(int(server.recv(8) or b"1"))
 def command_server(folder):
     """Run a server as long as the context lasts; commands reach it by `folder`/sightline."""
     # Not in `folder`, whose name may be longer than an address can be.
-    address = f"/tmp/sightline-commands-{os.getpid()}"
+    place = tempfile.mkdtemp(prefix="sightline-")
+    address = f"{place}/commands"
     client = Path(folder) / "sightline"
     client.write_text(_CLIENT.format(python=sys.executable, address=address))
     client.chmod(0o755)
@@ -51,7 +54,7 @@ def command_server(folder):
             yield client
         finally:
             server.terminate()
-            Path(address).unlink(missing_ok=True)
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def serve(address):

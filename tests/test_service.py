@@ -351,6 +351,7 @@ def test_alt_takes_articles_only(client):
 
 # ---- hostile uploads
 
+#: Names that an attacker gives: where he would like to write.
 TRAVERSAL = ["../x.html", "/tmp/x.html", "..\\x.html", "a/../../x.html", "C:\\x.html"]
 
 

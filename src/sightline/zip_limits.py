@@ -38,6 +38,7 @@ class Archive:
         self._read_bytes = 0
         try:
             self._zip = zipfile.ZipFile(path)
+        # zipfile raises the last for versions of the format that it does not know.
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
             raise SightlineError(
                 "it is damaged: it cannot be opened as the ZIP archive that it should be."
@@ -103,6 +104,7 @@ class Archive:
             raise SightlineError(
                 f"it is damaged: {member.filename[:100]!r} in it cannot be unpacked."
             ) from error
+        # What zipfile raises for a compression that it does not know, and for a password.
         except (NotImplementedError, RuntimeError) as error:
             raise SightlineError(
                 f"{member.filename[:100]!r} in it is packed in a way that is not supported."

@@ -204,6 +204,7 @@ def _zip_blocks(file: BufferedReader) -> Iterator[bytes]:
             with archive.open(found[0]) as member:
                 while block := member.read(_BUFFER):
                     yield block
+    # zipfile raises the last two for versions of the format, and for passwords, that it cannot do.
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise _StreamError(f"the zip archive is damaged, here or earlier ({error})") from None
 
