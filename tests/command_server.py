@@ -1,12 +1,12 @@
 """`sightline` commands in forks of one process that has done its imports.
 
-Pages of the documentation show some eighty commands. Most of what a short one takes is importing
-numpy, scipy and torch; forked, it begins with them loaded. Otherwise it is a process
+Tests and pages of the documentation run hundreds of commands. Most of what a short one takes is
+importing numpy, scipy and torch; forked, it begins with them loaded. Otherwise it is a process
 like any other, with its own arguments, folder, environment, streams and exit code. That commands
 import no more than they need is what `test_imports` looks after.
 
-`command_server(folder)` puts a program `sightline` into the folder, which asks the server for a
-fork and hands it its streams.
+`sightline(...)` runs a command and gives what it printed. `program()` is the path of a program that
+asks the server for a fork and hands it its streams; `command_server(folder)` puts one there.
 """
 
 import atexit
@@ -14,12 +14,14 @@ import gc
 import importlib
 import json
 import os
+import select
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 # Not onnxruntime: it may start threads when it is imported, and a fork with threads can hang.
@@ -37,6 +39,29 @@ sys.exit(int(server.recv(8) or b"1"))
 """
 
 
+def sightline(*arguments, expect=0, **options):
+    """Run a command that has to end with the code `expect`; gives what it printed and said."""
+    done = subprocess.run(
+        [program(), *map(str, arguments)],
+        capture_output=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"},
+        **options,
+    )
+    words = done.stderr.decode()
+    assert "Traceback" not in words
+    assert done.returncode == expect, words
+    return done.stdout.decode(), words
+
+
+@cache
+def program():
+    """The program of a server that lasts as long as this process."""
+    kept = ExitStack()
+    atexit.register(kept.close)
+    folder = kept.enter_context(tempfile.TemporaryDirectory(prefix="sightline-"))
+    return kept.enter_context(command_server(folder))
+
+
 @contextmanager
 def command_server(folder):
     """Run a server as long as the context lasts; commands reach it by `folder`/sightline."""
@@ -47,23 +72,27 @@ def command_server(folder):
     client.write_text(_CLIENT.format(python=sys.executable, address=address))
     client.chmod(0o755)
     with subprocess.Popen(
-        [sys.executable, __file__, address], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+        [sys.executable, __file__, address],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},  # threads would not come along in a fork
     ) as server:
         try:
             assert server.stdout.readline() == b"ready\n"
             yield client
         finally:
-            server.terminate()
+            server.stdin.close()
             shutil.rmtree(place, ignore_errors=True)
 
 
 def serve(address):
-    """Fork for each connection; returns in the fork, with the connection and its request."""
+    """Fork for each connection, and return in the fork with it; ends with standard input."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen()
     os.write(1, b"ready\n")
-    while True:
+    # Its end is the end of whoever started the server, however that came.
+    while sys.stdin.buffer not in select.select([listener, sys.stdin.buffer], [], [])[0]:
         connection, _ = listener.accept()
         if os.fork() == 0:
             listener.close()
@@ -71,6 +100,7 @@ def serve(address):
         connection.close()
         while _reap():
             pass
+    os._exit(0)
 
 
 def _reap():

@@ -139,3 +139,8 @@ def status_of(connection):
     """The status of the answer on a connection."""
     with connection, connection.makefile("rb") as file:
         return int(file.readline().split()[1])
+
+
+def files_below(folder):
+    """All files; folders that a service is just removing are passed over."""
+    return {Path(place, file) for place, _, files in os.walk(folder) for file in files}

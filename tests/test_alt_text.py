@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from command_server import sightline
 from PIL import Image
-from test_cli import sightline
 from test_image_features import link_model
 
 from sightline.alt_audit import LONGEST_ALT, Code, audit
@@ -197,9 +197,53 @@ def model(tmp_path_factory):
 def test_check_needs_no_model_and_exits_1_if_it_finds_anything(folder):
     out, words = sightline("alt", folder / "page.html", "--check", expect=1)
     assert "page.html:6: image 1, a.jpg" in out and "! missing:" in out
-    assert "3 findings in 4 images" in words
+    assert "c.jpg" not in out and "3 findings in 4 images of 1 article; --all lists" in words
     out, words = sightline("alt", folder / "good.md", "--check")
-    assert "1 image, 0 findings" in out
+    assert out == "" and words == (
+        "0 findings in 1 image of 1 article; --all lists the other images too\n"
+    )
+
+
+def test_all_lists_images_and_articles_without_a_finding(folder):
+    both = [folder / "page.html", folder / "good.md"]
+    out, words = sightline("alt", *both, "--check", "--all", expect=1)
+    assert "page.html:10: image 3, c.jpg" in out and "good.md: 1 image, 0 findings" in out
+    assert "3 findings in 5 images of 2 articles\n" in words
+
+
+def test_the_pages_of_a_folder_are_named_as_the_folder_was(folder):
+    out, _ = sightline("alt", folder.name, "--check", expect=1, cwd=folder.parent)
+    assert f"\n  {folder.name}/page.html:6: image 1" in f"\n{out}"
+    assert str(folder.parent) not in out
+    out, _ = sightline("alt", ".", "--check", expect=1, cwd=folder)
+    assert out.startswith("page.html: 4 images")
+
+
+def test_the_report_as_a_page_as_json_and_as_text(folder, model, tmp_path):
+    page = tmp_path / "report.html"
+    options = ["--model", model, "--policy", "mmc4", "-o", page]
+    out, words = sightline("alt", folder / "page.html", *options)
+    shown = page.read_text()
+    assert out == "" and f"{page}: 4 images, 3 findings" in words
+    assert shown.startswith("<!doctype html>") and shown.count("<img ") == 4
+    assert "Sentences on offer" in shown and "policy mmc4" in shown
+    sightline("alt", folder / "page.html", "--check", "-o", page, expect=1)
+    assert "Sentences on offer" not in page.read_text()
+    sightline("alt", folder, "--check", "-o", tmp_path / "pages", expect=1)
+    assert {f.name for f in (tmp_path / "pages").iterdir()} == {"good.alt.html", "page.alt.html"}
+    _, words = sightline("alt", folder, "--check", "-o", page, expect=1)
+    assert "several pages need a folder" in words
+    sightline("alt", folder, "--check", "-o", tmp_path / "r.jsonl", expect=1)
+    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 2
+    sightline("alt", folder, "--check", "-o", tmp_path / "r.txt", expect=1)
+    assert (tmp_path / "r.txt").read_text().startswith(f"{folder}/page.html: 4 images")
+    sightline("alt", folder, "--check", "-o", page, "--json", expect=2)
+
+
+def test_a_report_never_takes_the_place_of_an_article(folder):
+    before = (folder / "page.html").read_bytes()
+    _, words = sightline("alt", folder, "--check", "-o", folder / "page.html", expect=1)
+    assert "write to another file" in words and (folder / "page.html").read_bytes() == before
 
 
 def test_check_of_a_folder_and_of_what_cannot_be_read(folder):
@@ -208,8 +252,10 @@ def test_check_of_a_folder_and_of_what_cannot_be_read(folder):
     assert [r["findings"] for r in records] == [0, 3]
     assert "candidates" not in records[1]["images"][0]
     sightline("alt", folder / "good.md", folder / "none.md", "--check", expect=1)
-    _, words = sightline("alt", folder / "none.md", "--check", expect=1)
-    assert "no such file" in words
+    report = folder / "report.txt"
+    _, words = sightline("alt", folder / "none.md", "--check", "-o", report, expect=1)
+    assert "no such file" in words and "No article could be read." in words
+    assert not report.exists()
     sightline("alt", folder / "good.md", "--check", "--write", folder / "x.md", expect=2)
     sightline("alt", folder / "good.md", folder / "good.md", "--write", folder / "x", expect=2)
 
@@ -227,4 +273,4 @@ def test_json_has_candidates_and_what_was_written(folder, model):
     assert found["images"][0]["candidates"][0]["score"] <= 1
     assert (folder / "page.html").read_bytes() == before
     _, words = sightline("alt", folder / "copy.html", "--check", expect=1)
-    assert "1 findings" in words  # the repeated caption, which someone wrote
+    assert "1 finding in" in words  # the repeated caption, which someone wrote

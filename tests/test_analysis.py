@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pytest
+from command_server import sightline
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import f as f_distribution
-from test_cli import sightline
 
 from sightline.analysis import Analysis, analyse, correlate, principal_components, regress
 from sightline.analysis_tables import analysis_tables

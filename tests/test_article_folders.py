@@ -1,10 +1,11 @@
 """Plain folders and plain text: what is one article, and which images it has."""
 
 import json
+from collections import Counter
 
 import pytest
+from command_server import sightline
 from made_files import picture
-from test_cli import sightline
 from test_image_features import link_model
 
 from sightline.article_folders import without_folders
@@ -50,8 +51,11 @@ def test_every_article_in_and_below_a_folder_is_found(tmp_path):
         *("page.html", "page_files/frame.html", "page_files/a.png", "book.epub", "robots.txt"),
         *("sub/report.pdf", "sub/deep/notes.txt", "sub/deep/a.png", "texts/a.txt", "texts/b.txt"),
     )
-    found = [path.relative_to(folder).as_posix() for path in without_folders([folder])]
+    write(folder, "style.css", "mixed/a.txt", "mixed/b.txt", "mixed/a.png")
+    dropped: Counter[str] = Counter()
+    found = [path.relative_to(folder).as_posix() for path in without_folders([folder], dropped)]
     assert found == ["book.epub", "page.html", "sub/deep/notes.txt", "sub/report.pdf"]
+    assert +dropped == {"files that are no pages": 1, "texts without images of their own": 5}
 
 
 def test_corpora_files_and_folders_without_an_article_stay(tmp_path):

@@ -1,20 +1,25 @@
 """Articles: every kind of file becomes sentences with places and images with contents."""
 
 import base64
+import os
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import docx
 import numpy as np
+import orjson
 import pytest
+from command_server import sightline
 from made_files import PdfFile, epub, picture
 
+from sightline.article_links import link_file
 from sightline.articles import ArticleImages, article_kind, is_article, read_article
 from sightline.backbones import load_backbone
 from sightline.decode_pool import DecodePool
 from sightline.fetching import Fetcher
 from sightline.images import Status
+from sightline.model import LinkModel
 from sightline.problems import SightlineError
 
 HTML = """<!doctype html><title>Foxes</title><article><h1>Foxes</h1>
@@ -161,3 +166,47 @@ def test_features_of_an_articles_images(html):
     assert features.shape == (2, backbone.dimension)
     _, again = ArticleImages([article], backbone).read([article.document])
     assert np.allclose(features, again)
+
+
+def test_what_holds_nothing_is_told(tmp_path):
+    for name, content, words in (
+        ("a.txt", " \n\n", r"holds no text and no images\."),
+        ("a.md", "", r"holds no text and no images\."),
+        ("a.html", "<script>x</script>", "but what is left out: scripts and styles"),
+    ):
+        path = tmp_path / name
+        path.write_text(content)
+        with pytest.raises(SightlineError, match=words):
+            read_article(path)
+
+
+@pytest.mark.parametrize("suffix", [".html", ".txt", ".pdf", ".epub"])
+def test_what_is_no_file_in_the_place_of_an_article_is_told_and_not_waited_for(tmp_path, suffix):
+    pipe, lost = tmp_path / f"pipe{suffix}", tmp_path / f"lost{suffix}"
+    os.mkfifo(pipe)
+    lost.symlink_to(tmp_path / "nowhere")
+    assert is_article(pipe) and is_article(lost) and not is_article(tmp_path / f"none{suffix}")
+    with pytest.raises(SightlineError, match=r"pipe.*: .*is not a regular file\."):
+        read_article(pipe)
+    with pytest.raises(SightlineError, match=r"lost.*: .*cannot be read: No such file"):
+        read_article(lost)
+
+
+# ---- from Python
+
+
+def test_a_file_is_linked_as_the_command_links_it(html):
+    record = orjson.loads(sightline("link", html, "--policy", "mmc4", "--format", "jsonl")[0])
+    found = link_file(str(html), policy="mmc4")
+    expected = {name: record[name] for name in ("id", "links", "sentences")}
+    assert expected == {name: found.to_dict()[name] for name in expected}
+    assert [one["status"] for one in found.images] == [one["status"] for one in record["images"]]
+    assert [one["status"] for one in found.images] == ["ok", "ok", "missing", "missing", "missing"]
+    assert found.document.sentences[0] == "A fox is red."
+
+
+def test_the_pictures_inside_a_file_are_linked(tmp_path):
+    chapters = {"a.xhtml": '<p>A dog.</p><img src="b.png"/>'}
+    epub(tmp_path / "a.epub", chapters, {"OEBPS/b.png": picture(1)})
+    found = link_file(tmp_path / "a.epub", LinkModel.from_pretrained("default"), "mmc4")
+    assert [(one.sentence, one.image) for one in found] == [(0, 0)]

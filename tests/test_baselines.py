@@ -3,6 +3,7 @@
 import numpy as np
 import orjson
 import pytest
+from command_server import sightline
 
 from sightline import baselines
 from sightline.backbones import class_names, load_backbone
@@ -84,8 +85,6 @@ def test_figures_on_the_measuring_data(shared_data):
 
 
 def test_baselines_on_the_command_line(textbooks):
-    from test_cli import sightline
-
     out, _ = sightline("evaluate", "random", textbooks, "--json")
     assert orjson.loads(out)["auc"] == pytest.approx(50, abs=6)
     _, words = sightline("evaluate", "object-detection", textbooks, expect=1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from test_cli import sightline
+from command_server import sightline
 from test_mscoco import coco
 from test_recipeqa import textual
 from test_recipeqa import write as write_questions
@@ -141,7 +141,7 @@ def test_bad_records_and_bad_files_end_with_words(tmp_path, datasets):
     out = ["-o", tmp_path / "out"]
     _, words = sightline("build", "mscoco", captions, *out)
     assert "annotations[1000]: caption: expected" in words
-    assert "1 bad records were skipped" in words
+    assert "1 bad record was skipped" in words
     _, words = sightline("build", "mscoco", captions, *out, "--strict", expect=1)
     assert "annotations[1000]" in words
     _, words = sightline("build", "sis", tmp_path / "VIST" / "dii", *out, expect=1)

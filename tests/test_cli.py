@@ -10,6 +10,7 @@ from itertools import islice
 import numpy as np
 import orjson
 import pytest
+from command_server import sightline
 
 from sightline.corpus import read
 from sightline.documents import document_to_record
@@ -17,19 +18,6 @@ from sightline.model import LinkModel
 from sightline.readers.native import write_jsonl
 
 TRAIN = ["--dimension", "16", "--epochs", "2", "--negative-documents", "5", "--token-limit", "50"]
-
-
-def sightline(*arguments, expect=0, **options):
-    done = subprocess.run(
-        [sys.executable, "-m", "sightline", *map(str, arguments)],
-        capture_output=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"},
-        **options,
-    )
-    words = done.stderr.decode()
-    assert "Traceback" not in words
-    assert done.returncode == expect, words
-    return done.stdout.decode(), words
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ from itertools import islice
 import numpy as np
 import orjson
 import pytest
+from command_server import sightline
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from test_cli import sightline
 
 from sightline.article_page import render_article
 from sightline.calibration import calibrated, estimate, store_calibration
@@ -26,7 +26,7 @@ from sightline.evaluation import evaluate
 from sightline.features import FeatureStore
 from sightline.image_features import StoredImages
 from sightline.link_records import link_records
-from sightline.linking import Link, link
+from sightline.linking import Link, LinkChoices, link
 from sightline.mixtures import EncodedDocument, partners_of
 from sightline.model import BUNDLED, LinkModel
 from sightline.problems import SightlineError
@@ -365,7 +365,7 @@ def test_link_records_have_the_confidences_of_the_model(model, corpus, policy):
     known = calibrated(model, SOME)
     documents = list(islice(read(corpus), 20))
     images = StoredImages(FeatureStore.open(corpus / "features"))
-    records = list(link_records(known, documents, images, policy))
+    records = list(link_records(known, documents, images, LinkChoices(policy)))
     seen = 0
     for document, record in zip(documents, records, strict=True):
         found = {(one["sentence"], one["image"]): one["confidence"] for one in record["links"]}
@@ -374,7 +374,8 @@ def test_link_records_have_the_confidences_of_the_model(model, corpus, policy):
             seen += 1
     assert seen == sum(len(record["links"]) for record in records) > 20
     middle = float(np.median([c["confidence"] for r in records for c in r["links"]]))
-    kept = list(link_records(known, documents, images, policy, min_confidence=middle))
+    sure = LinkChoices(policy, min_confidence=middle)
+    kept = list(link_records(known, documents, images, sure))
     assert [r["links"] for r in kept] == [
         [one for one in r["links"] if one["confidence"] >= middle] for r in records
     ]
@@ -491,7 +492,9 @@ def test_calibrate_writes_elsewhere_and_refuses_what_it_cannot_use(model, corpus
     assert "at least 30 documents" in words and "there are 10" in words
     _, words = sightline("calibrate", folder, corpus, "--split", "dev", expect=1)
     assert "no document has the split 'dev'" in words
-    _, words = sightline("calibrate", "nothing", corpus, expect=2)
+    _, words = sightline("calibrate", "nothing", corpus, expect=1)
+    assert "nothing is not a model folder" in words
+    _, words = sightline("calibrate", "default", corpus, expect=2)
     assert "-o" in words
     assert (folder / "config.json").read_bytes() == before
 

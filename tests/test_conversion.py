@@ -7,10 +7,10 @@ from pathlib import Path
 
 import orjson
 import pytest
+from command_server import sightline
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from test_cli import sightline
 from test_documents import document_strategy
 from test_mmc4 import GOOD_LINE, zipped
 from test_mmc4 import RECORD as MMC4_RECORD
@@ -324,7 +324,7 @@ def test_commands_of_the_documentation(tmp_path, monkeypatch):
     for line in block.strip().splitlines():
         done = CliRunner().invoke(app, shlex.split(line)[1:])
         assert done.exit_code == 0, done.output
-        assert "3 documents were written" in done.stderr
+        assert "3 documents written" in done.stderr
         seen += 1
     assert seen == 7
     assert list(read("UNPACKED")) == list(read("CORPUS"))
@@ -349,8 +349,8 @@ def test_command_says_what_became_of_it(with_images, tmp_path):
         "output": str(tmp_path / "a.jsonl"),
     }
     assert "documents.jsonl:3: not valid JSON" in words
-    assert "1 bad records were skipped" in words
-    assert f"2 documents were written to {tmp_path / 'a.jsonl'}" in words
+    assert "1 bad record was skipped" in words
+    assert f"2 documents written to {tmp_path / 'a.jsonl'}" in words
     assert "kept under the key sightline, which others do not read: 2 splits, 2 keys" in words
     assert f"image paths are still relative to {with_images}" in words
     out, words = sightline("convert", with_images, tmp_path / "r", "--to", "hessel2019")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from test_cli import sightline
+from command_server import sightline
 from test_duplicate_report import picture
 
 from sightline.corpus import read

@@ -13,8 +13,10 @@ import numpy as np
 import orjson
 import pytest
 import torch
+from command_server import program, sightline
 from hypothesis import given
 from hypothesis import strategies as st
+from training_helpers import first_sections
 
 from sightline import training
 from sightline.batches import Batch, Sentences, open_features
@@ -22,12 +24,12 @@ from sightline.corpus import read
 from sightline.distributed import ALONE, Processes, started_processes
 from sightline.model import LinkModel
 from sightline.problems import Problems, SightlineError
-from sightline.readers.native import write_jsonl
 from sightline.settings import Settings
 from sightline.training_data import prepare
 from sightline.training_run import TrainingRun
 
-STEPS = 50
+#: Steps of a run; fewer where they are not what is looked at.
+STEPS, FEW = 50, 15
 SMALL = {"dimension": 16, "hidden": 16, "word_dimension": 24, "minimum_count": 2,
          "learning_rate": 1e-3, "negative_documents": 10}  # fmt: skip
 #: Eleven documents a batch, which two and three processes cannot share evenly.
@@ -35,26 +37,21 @@ SMALL = {"dimension": 16, "hidden": 16, "word_dimension": 24, "minimum_count": 2
 OF_TWO = [
     {},
     {"exact": True},
-    {"exact": True, "similarity": "DC", "loss": "softmax", "word_dropout": 0.2},
-    {"exact": True, "sentence_encoder": "attention", "layers": 2, "document_cut": 4},
-    {"similarity": "DC", "sentence_encoder": "attention", "loss": "softmax"},
+    {"exact": True, "steps": FEW, "similarity": "DC", "loss": "softmax", "word_dropout": 0.2},
+    {"exact": True, "steps": FEW, "sentence_encoder": "attention", "layers": 2, "document_cut": 4},
+    {"steps": FEW, "similarity": "DC", "sentence_encoder": "attention", "loss": "softmax"},
 ]
 #: The last has two documents a batch: the third process has none.
 OF_THREE = [
-    {"exact": True, "layers": 2, "negatives": "mean"},
-    {"exact": True, "similarity": "NoStruct", "negative_documents": 1},
+    {"exact": True, "steps": FEW, "layers": 2, "negatives": "mean"},
+    {"exact": True, "steps": FEW, "similarity": "NoStruct", "negative_documents": 1},
 ]
 
 
 @pytest.fixture(scope="module")
 def corpus_folder(tmp_path_factory, textbooks):
     """40 training and 12 validation sections of the bundled corpus, with its features."""
-    folder = tmp_path_factory.mktemp("corpus")
-    chosen = [*islice(read(textbooks).documents("train"), 40),
-              *islice(read(textbooks).documents("val"), 12)]  # fmt: skip
-    write_jsonl(chosen, folder / "documents.jsonl")
-    (folder / "features").symlink_to(textbooks / "features")
-    return folder
+    return first_sections(tmp_path_factory.mktemp("corpus"), textbooks, train=40, val=12)
 
 
 def environments(count):
@@ -77,9 +74,9 @@ def start(commands):
 
 def steps(corpus_folder, changes, processes):
     """The weights and losses of the first steps of a run, `exact` ones in double precision."""
-    exact = changes.get("exact", False)
-    chosen = {name: value for name, value in changes.items() if name != "exact"}
-    settings = Settings(**{**SMALL, **chosen})
+    chosen = {**SMALL, **changes}
+    exact, count = chosen.pop("exact", False), chosen.pop("steps", STEPS)
+    settings = Settings(**chosen)
     corpus = read(corpus_folder)
     data = prepare(corpus, open_features(corpus), settings, Problems(), lambda words: None)
     rng = np.random.default_rng(0)
@@ -91,8 +88,8 @@ def steps(corpus_folder, changes, processes):
     before = [parameter.detach().clone() for parameter in run.encoders.parameters()]
     generator = torch.Generator().manual_seed(5)
     losses = []
-    while len(losses) < STEPS:
-        batches = islice(run.batches(), STEPS - len(losses))
+    while len(losses) < count:
+        batches = islice(run.batches(), count - len(losses))
         losses += [run.step(batch, generator) for batch in batches]
         run.state.epoch += 1
     weights = {name: value.numpy() for name, value in run.encoders.state_dict().items()}
@@ -139,7 +136,7 @@ def command(corpus_folder, output, *options):
     # Smooth in the weights: hard negatives would make something large out of rounding.
     fixed = ["--dimension", "16", "--negative-documents", "10", "--learning-rate", "0.001",
              "--similarity", "DC", "--loss", "softmax"]  # fmt: skip
-    return ["-m", "sightline", "train", str(corpus_folder), "-o", str(output), *fixed, *options]
+    return ["train", str(corpus_folder), "-o", str(output), *fixed, *options]
 
 
 def epochs_of(folder):
@@ -153,7 +150,7 @@ def test_killed_run_goes_on_with_one_process_and_then_with_two(corpus_folder, tm
     """kill -9 of two processes in the middle of an epoch, then other numbers of them."""
     output = tmp_path / "killed"
     endless = command(corpus_folder, output, "--epochs", "5000", "--pack-on-disk")
-    started = start([[sys.executable, *endless]] * 2)
+    started = start([[sys.executable, "-m", "sightline", *endless]] * 2)
     deadline = time.monotonic() + 120
     while len(epochs_of(output)) < 2:
         assert all(process.poll() is None for process in started), started[0].communicate()[1]
@@ -166,12 +163,11 @@ def test_killed_run_goes_on_with_one_process_and_then_with_two(corpus_folder, tm
     assert (output / "packed").is_dir()
 
     more = ("--resume", "--epochs", str(done + 2))
-    alone = [sys.executable, *command(corpus_folder, output, *more)]
-    subprocess.run(alone, check=True, capture_output=True)
+    sightline(*command(corpus_folder, output, *more))
     more = ("--resume", "--epochs", str(done + 4), "--pack-on-disk", "--json")
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2",
                 "--master-port", environments(1)[0]["MASTER_PORT"],
-                *command(corpus_folder, output, *more)]  # fmt: skip
+                "-m", "sightline", *command(corpus_folder, output, *more)]  # fmt: skip
     last = subprocess.run(torchrun, check=True, capture_output=True, text=True)
     assert last.stderr.count("resuming after epoch") == 1  # one process speaks
     assert len(last.stdout.splitlines()) == 1
@@ -195,7 +191,7 @@ def test_killed_run_goes_on_with_one_process_and_then_with_two(corpus_folder, tm
 
 def test_processes_that_differ_end_with_a_sentence(corpus_folder, tmp_path):
     commands = [
-        [sys.executable, *command(corpus_folder, tmp_path / "m", "--seed", seed)] for seed in "12"
+        [program(), *command(corpus_folder, tmp_path / "m", "--seed", seed)] for seed in "12"
     ]
     started = start(commands)
     said = [process.communicate(timeout=120)[1] for process in started]

@@ -13,8 +13,8 @@ import numpy as np
 import orjson
 import pytest
 import zstandard
+from command_server import sightline
 from PIL import Image
-from test_cli import sightline
 
 from sightline.image_folders import ImageFolder
 from sightline.near_duplicates import THRESHOLD, hash_distance, perceptual_hash

@@ -2,8 +2,8 @@
 
 import numpy as np
 import orjson
+from command_server import sightline
 from PIL import Image
-from test_cli import sightline
 
 from sightline.corpus import read
 from sightline.documents import Document
@@ -41,9 +41,11 @@ def test_on_the_command_line(tmp_path):
     make_corpus(tmp_path)
     out, words = sightline("duplicates", tmp_path)
     assert orjson.loads(out)["other_image"] == "a-small.jpg"
-    assert "broken.jpg" in words
+    assert "broken.jpg" in words and "\n1 pair of near-duplicate images\n" in words
     out, _ = sightline("duplicates", tmp_path, "--threshold", 64)
     assert len(out.splitlines()) == 3  # every pair of the three readable images
+    _, words = sightline("duplicates", tmp_path, "--split", "tset", expect=1)
+    assert "no document has the split 'tset'" in words
 
 
 def test_real_guides_have_few(shared_data):

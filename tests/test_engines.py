@@ -9,8 +9,8 @@ import sys
 import time
 
 import pytest
+from command_server import sightline
 from sharded_corpus import write_shards
-from test_cli import sightline
 from test_shards import all_lines
 
 from sightline.engines import processes

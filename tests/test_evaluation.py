@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from command_server import sightline
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from sightline.evaluation import Evaluation, mean_scores, score_document
+from sightline.documents import Document
+from sightline.evaluation import Evaluation, evaluate, mean_scores, score_document
+from sightline.problems import SightlineError
+from sightline.readers.native import write_jsonl
 
 
 def test_auc_on_large_random_matrices_equals_scikit_learn():
@@ -73,3 +77,28 @@ def test_an_evaluation_is_the_means_and_knows_its_documents():
     assert [*found.to_pandas().columns] == ["id", "auc", "p@1", "sentences", "images", "links"]
     assert found.to_arrow().to_pylist() == [score.to_record() for score in scores]
     assert "33.3" in found._repr_html_()
+
+
+def test_a_split_that_is_not_there_is_an_error(textbooks):
+    with pytest.raises(SightlineError, match="no document has the split 'tset'"):
+        evaluate("default", textbooks, "tset")
+
+
+# ---- the command
+
+
+def test_documents_without_a_split_are_scored_with_all(tmp_path):
+    document = Document("a", ("A dog.", "A cat."), ("a.jpg", "b.jpg"), ((0, 0),))
+    write_jsonl([document], tmp_path / "documents.jsonl")
+    _, words = sightline("evaluate", "random", tmp_path, expect=1)
+    assert "no document has the split 'test', its documents have no split; 'all' takes" in words
+    out, _ = sightline("evaluate", "random", tmp_path, "--split", "all")
+    assert out.splitlines()[0].split() == ["documents", "1"]
+
+
+def test_values_stand_below_each_other_however_long_a_name_is(tmp_path):
+    document = Document("a", ("A dog.", "A cat."), ("a.jpg", "b.jpg"), ((0, 0),), "test")
+    write_jsonl([document], tmp_path / "documents.jsonl")
+    out, _ = sightline("evaluate", "random", tmp_path, "--cutoff", 10**20)
+    lines = out.splitlines()
+    assert f"p@{10**20}  " in out and len({len(one) - len(one.split()[1]) for one in lines}) == 1

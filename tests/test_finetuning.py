@@ -1,19 +1,18 @@
 """Fine-tuning the image network: what it sees, what it learns, what is kept and used again."""
 
-import os
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
 import orjson
 import pytest
 import torch
+from command_server import sightline
 from PIL import Image
 from safetensors.numpy import load_file, save_file
 from test_torch_backbones import WEIGHTS
+from training_helpers import kill_after
 
 from sightline import LinkModel, efficientnet_lite, evaluate, read
 from sightline.backbones import backbone_file, load_backbone
@@ -76,6 +75,16 @@ def corpus_folder(tmp_path_factory):
         split = "train" if number < 9 else "val"
         documents.append(Document(f"d{number}", tuple(sentences), tuple(images), links, split))
     write_jsonl(documents, folder / "documents.jsonl")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def few_documents(corpus_folder, tmp_path_factory):
+    """3 training and 3 validation documents of the corpus."""
+    folder = tmp_path_factory.mktemp("few")
+    few = [d for d in read(corpus_folder) if d.id in ("d0", "d1", "d2", "d9", "d10", "d11")]
+    write_jsonl(few, folder / "documents.jsonl")
+    (folder / "images").symlink_to(corpus_folder / "images")
     return folder
 
 
@@ -303,26 +312,18 @@ def test_resumed_run_equals_an_unbroken_one_bit_for_bit(corpus_folder, trained, 
         assert (trained / name).read_bytes() == (tmp_path / "m" / name).read_bytes(), name
 
 
-def test_a_killed_run_goes_on_to_the_same_weights(corpus_folder, tmp_path):
+def test_a_killed_run_goes_on_to_the_same_weights(few_documents, tmp_path):
     """kill -9 in the middle of an epoch, with workers that decode, then --resume."""
     options = ["--finetune-images", "--dimension", "8", "--epochs", "2", "--minimum-count", "1",
                "--negative-documents", "2", "--finetune-cut", "2", "--workers", "1",
                "--sentence-encoder", "attention"]  # fmt: skip
-    command = [sys.executable, "-m", "sightline", "train", str(corpus_folder), *options, "-o"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([*command, str(tmp_path / "whole")], check=True, env=environment)
-    killed = subprocess.Popen([*command, str(tmp_path / "killed")], env=environment)
-    log = tmp_path / "killed" / "log.jsonl"
-    deadline = time.monotonic() + 120
-    while not (log.exists() and log.read_bytes().count(b'"epoch"')):
-        assert killed.poll() is None and time.monotonic() < deadline
-        time.sleep(0.005)
-    time.sleep(0.3)  # some way into the second epoch, which takes over a second
-    killed.kill()
-    assert killed.wait() == -signal.SIGKILL
-    assert log.read_bytes().count(b'"epoch"') == 1
+    command = ["train", str(few_documents), *options, "-o"]
+    sightline(*command, tmp_path / "whole")
+    # Some way into the second epoch.
+    kill_after(1, command, tmp_path / "killed", further_seconds=0.2)
+    assert (tmp_path / "killed" / "log.jsonl").read_bytes().count(b'"epoch"') == 1
     LinkModel.from_pretrained(tmp_path / "killed")  # the last good state is a model
-    subprocess.run([*command, str(tmp_path / "killed"), "--resume"], check=True, env=environment)
+    sightline(*command, tmp_path / "killed", "--resume")
     names = ["model.safetensors", "checkpoint.safetensors"]
     names += [file.name for file in (tmp_path / "whole").glob("backbone-*")]
     assert len(names) == 3
@@ -332,22 +333,18 @@ def test_a_killed_run_goes_on_to_the_same_weights(corpus_folder, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["densenet169", "nasnet-mobile"])
-def test_the_papers_networks_are_tuned_in_a_whole_run(corpus_folder, tmp_path, name):
+def test_the_papers_networks_are_tuned_in_a_whole_run(few_documents, tmp_path, name):
     weights = tmp_path / f"{name}.safetensors"
     save_file(WEIGHTS[name], weights)
     backbone = load_trainable_backbone(name, weights)
-    documents = [d for d in read(corpus_folder) if d.id in ("d0", "d1", "d2", "d9", "d10", "d11")]
-    (tmp_path / "c").mkdir()
-    (tmp_path / "c" / "images").symlink_to(corpus_folder / "images")
-    write_jsonl(documents, tmp_path / "c" / "documents.jsonl")
     settings = Settings(**{**SMALL, "epochs": 1, "finetune_cut": 1})
-    train(read(tmp_path / "c"), tmp_path / "m", settings, backbone=backbone, workers=1)
+    train(read(few_documents), tmp_path / "m", settings, backbone=backbone, workers=1)
     model = LinkModel.from_pretrained(tmp_path / "m")
     assert model.backbone == name
     assert model.tuned.file.endswith(".safetensors")
     tuned = load_file(tmp_path / "m" / model.tuned.file)
     assert any(not np.array_equal(tuned[key], WEIGHTS[name][key]) for key in tuned)
-    scores = evaluate(model, tmp_path / "c", "val")
+    scores = evaluate(model, few_documents, "val")
     assert scores["documents"] == 3
 
 

@@ -8,16 +8,25 @@ import pty
 import subprocess
 import sys
 from itertools import islice
+from typing import get_args
 
 import numpy as np
 import orjson
 import pytest
+from command_server import sightline
 from PIL import Image
-from test_cli import sightline
 
+from sightline.choices import LinkFormat
 from sightline.corpus import read
 from sightline.csv_cells import text_cell
-from sightline.link_outputs import CSV_COLUMNS, annotation_collection, csv_lines, readable_lines
+from sightline.link_outputs import (
+    CSV_COLUMNS,
+    MEDIA_TYPES,
+    annotation_collection,
+    csv_lines,
+    link_pieces,
+    readable_lines,
+)
 from sightline.link_writing import form_of, page_files
 from sightline.model import LinkModel
 from sightline.model_files import expected_shapes
@@ -182,6 +191,16 @@ def test_pages_have_a_file_each(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(SightlineError, match="several pages need a folder"):
         page_files(tmp_path / "file", [one, other], 0)
+    with pytest.raises(SightlineError, match="several pages need a folder"):
+        page_files(tmp_path / "new.html", [one, other], 0)
+
+
+def test_every_format_has_its_own_content_and_media_type():
+    assert MEDIA_TYPES.keys() == {*get_args(LinkFormat)}
+    assert len({*MEDIA_TYPES.values()}) == len(MEDIA_TYPES)
+    texts = MEDIA_TYPES.keys() - {"html"}  # whose pages are drawn elsewhere
+    contents = {b"".join(link_pieces([(record(), TEXT)], form)) for form in texts}
+    assert len(contents) == len(texts) and all(b"It finds." in content for content in contents)
 
 
 # ---- the command
@@ -272,6 +291,9 @@ def test_what_cannot_be_done_is_said(tiny_model, articles, textbooks):
     assert "-o" in words
     _, words = sightline("link", textbooks, "--model", tiny_model, "-o", "x.html", expect=1)
     assert "Only articles" in words
+    before = bees.read_bytes()
+    _, words = sightline("link", bees, "-o", bees, expect=1)
+    assert "write to another file" in words and bees.read_bytes() == before
     (articles / "broken.docx").write_bytes(b"PK nothing")
     _, words = sightline("link", articles / "broken.docx", "--model", tiny_model, expect=1)
     assert "broken.docx" in words and "No document could be linked" in words
@@ -290,3 +312,36 @@ def test_a_terminal_gets_the_list(tiny_model, articles):
     assert done.stderr.decode() == ""
     assert "\x1b[1mBees\x1b[0m" in words and "3 images, 5 sentences, 2 links" in words
     assert "missing:" in words and len(words.splitlines()) == 4
+
+
+def test_images_without_a_text_are_told_how_to_get_one(tmp_path):
+    photo = tmp_path / "photo"  # known by its content, whatever its name
+    Image.new("RGB", (8, 8)).save(photo, "PNG")
+    for command in (["link", photo], ["pairs", photo, "-o", tmp_path / "pairs.jsonl"]):
+        _, words = sightline(*command, expect=1)
+        assert words.startswith(f"Error: {photo} is an image alone; ") and ".txt or .md" in words
+    photo.rename(tmp_path / "photo.png")
+    _, words = sightline("link", tmp_path, expect=1)
+    assert words.startswith(f"Error: {tmp_path} holds images alone; ")
+    (tmp_path / "notes.xyz").write_text("Bees.")
+    _, words = sightline("link", tmp_path / "notes.xyz", expect=1)
+    assert "It is not an HTML, Markdown, PDF, DOCX or EPUB article either." in words
+
+
+def test_a_corpus_is_not_written_over(tmp_path):
+    documents = tmp_path / "documents.jsonl"
+    documents.write_text("{}\n")
+    for command in ("link", "pairs"):
+        _, words = sightline(command, tmp_path, "-o", documents, expect=1)
+        assert "would be lost" in words and documents.read_text() == "{}\n"
+
+
+def test_a_corpus_that_gives_no_document_says_why(tiny_model, tmp_path):
+    record = {"id": "a", "sentences": ["A."], "images": ["a.jpg"], "split": "train"}
+    (tmp_path / "some.jsonl").write_bytes(orjson.dumps(record))
+    (tmp_path / "none.jsonl").touch()
+    link = ["--model", tiny_model, "-o", tmp_path / "links.jsonl"]
+    _, words = sightline("link", tmp_path / "some.jsonl", "--split", "tset", *link, expect=1)
+    assert "no document has the split 'tset', its splits are train;" in words
+    _, words = sightline("link", tmp_path / "none.jsonl", *link, expect=1)
+    assert "No document could be linked; the input holds none." in words

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import orjson
 import pytest
+from command_server import sightline
 from PIL import Image
-from test_cli import sightline
 
 from sightline.corpus import read
 from sightline.page_corpus import Splits, decode_data_uri, page_corpus
@@ -121,6 +121,13 @@ def test_links_out_of_the_folder_are_not_followed(site, tmp_path):
     assert dropped["folders whose name begins with a dot"] == 1
     assert dropped["images: outside the folder"] == 5
     assert dropped["pages without an image"] == 2  # one of them by a link within the folder
+
+
+def test_a_link_to_itself_is_a_problem(site):
+    (site / "itself.md").symlink_to(site / "itself.md")
+    problems = Problems()
+    assert len(list(PageFolder(site).documents(problems, Counter()))) == 2
+    assert [Path(problem.file).name for problem in problems.first] == ["itself.md"]
 
 
 def test_pages_come_sorted(site):
@@ -263,8 +270,8 @@ def test_the_documented_commands_build_corpora_to_use(site, tmp_path):
     for number, command in enumerate(commands):
         names["CORPUS"] = tmp_path / f"corpus-{number}"
         out, words = sightline(*(names.get(word, word) for word in shlex.split(command)))
-        assert "left out 1 images: remote, not fetched" in words
-        assert "left out 1 pages without an image" in words
+        assert "left out: images: remote, not fetched (1)" in words
+        assert "left out: pages without an image (1)" in words
         assert f"2 documents in {names['CORPUS']}" in words
         assert out.splitlines()[-1].split()[0] == "pages"
     plain, linked, copied = (list(read(tmp_path / f"corpus-{n}")) for n in range(3))
@@ -290,7 +297,7 @@ def test_build_pages_says_what_is_missing_and_prints_json(site, tmp_path):
     corpus = tmp_path / "corpus"
     shares = ["--validation", "0.3", "--test", "0.3"]
     out, words = sightline("build", "pages", site, "-o", corpus, "--json", *shares)
-    assert "1 images have no file" in words
+    assert "1 image has no file and stays as it is: train" in words
     assert "--skip-missing" in words
     record = orjson.loads(out)
     assert record["missing_images"] == 1

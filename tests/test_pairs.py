@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_server import sightline
 from PIL import Image
-from test_cli import sightline
 from test_image_features import link_model
 
 from sightline.articles import Article, ArticleImage
@@ -108,7 +108,7 @@ def test_jsonl_and_csv_hold_the_same_pairs(folder, tmp_path):
     assert summary["left_out"] == {
         "images: missing": 1, "images: undecodable": 2, "repeated pairs": 1,
     }  # fmt: skip
-    assert "left out: 1 repeated pairs" in words
+    assert "left out: repeated pairs (1)" in words
     for record in records:
         assert (tmp_path / record["image"]).is_file()
         assert record["confidence"] is None and -1 <= record["score"] <= 1

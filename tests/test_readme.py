@@ -3,9 +3,9 @@
 import shlex
 
 import pytest
+from command_server import sightline
 from PIL import Image
 from shown_commands import ROOT, blocks
-from test_cli import sightline
 
 from sightline.documents import Document
 from sightline.readers.native import write_jsonl
@@ -86,7 +86,8 @@ def test_commands(names):
 
 def test_python(names, capsys):
     (code,) = shown("python")
-    code = code.replace('"CORPUS"', repr(str(names["CORPUS"])))
+    for name in ("CORPUS", "article.html"):
+        code = code.replace(f'"{name}"', repr(str(names[name])))
     exec(code, {})  # the README's own lines
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) > 100

@@ -10,11 +10,11 @@ import sys
 import time
 from collections import Counter
 from dataclasses import replace
-from itertools import islice
 
 import orjson
 import pytest
-from test_cli import sightline
+from command_server import sightline
+from training_helpers import first_sections
 
 from sightline.corpus import read
 from sightline.problems import SightlineError
@@ -36,10 +36,7 @@ ROWS = "Random, Object detection, AP, NoStruct mean"
 def corpus_folder(tmp_path_factory, textbooks):
     """120 training, 30 validation and 20 test sections; their features and vectors are linked."""
     folder = tmp_path_factory.mktemp("corpus")
-    counts = (("train", 120), ("val", 30), ("test", 20))
-    chosen = [d for split, n in counts for d in islice(read(textbooks).documents(split), n)]
-    write_jsonl(chosen, folder / "documents.jsonl")
-    (folder / "features").symlink_to(textbooks / "features")
+    first_sections(folder, textbooks, train=120, val=30, test=20)
     (folder / "vectors.npz").symlink_to(textbooks / "word_vectors.npz")
     return folder
 

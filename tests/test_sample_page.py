@@ -5,9 +5,9 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from command_server import sightline
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_cli import sightline
 from test_duplicate_report import picture
 
 from sightline.corpus import read
@@ -149,15 +149,29 @@ def test_pictures_are_made_anew_and_never_from_outside_the_corpus(tmp_path):
     assert write_sample_page(read(folder), tmp_path / "page.html") == 1
     page = (tmp_path / "page.html").read_text()
     assert page.count("<img") == page.count("data:image/jpeg;base64,") == 1
-    assert page.count("No such file in the folder of the corpus.") == 3
+    assert page.count("No such file in the folder of the corpus.") == 1
+    assert page.count("outside the folder of the corpus") == page.count("--copy-images") == 2
 
 
 def test_on_the_command_line(tmp_path):
     corpus_of(tmp_path, {"train": 3})
     page = tmp_path / "page.html"
     _, words = sightline("corpus", tmp_path, "--no-images", "--sample-page", page, "--samples", 2)
-    assert f"2 sample documents are in {page}" in words
+    assert f"2 sample documents in {page}" in words
     assert page.read_text().count("<article") == 2
+
+
+def test_a_place_where_the_page_cannot_be_is_told_before_the_work(tmp_path):
+    corpus_of(tmp_path, {"train": 3})
+    before = (tmp_path / "documents.jsonl").read_bytes()
+    for page, words in (
+        (tmp_path, "it is a folder; name a file in it"),
+        (tmp_path / "new" / "page.html", "there is no folder"),
+        (tmp_path / "documents.jsonl", "would be lost"),
+    ):
+        out, said = sightline("corpus", tmp_path, "--sample-page", page, expect=1)
+        assert out == "" and words in said
+    assert (tmp_path / "documents.jsonl").read_bytes() == before
 
 
 def test_in_a_browser(tmp_path):

@@ -13,7 +13,7 @@ import orjson
 import pytest
 from made_files import epub, picture
 from PIL import Image
-from service_helpers import ARTICLE, archive, photograph, tiny_model
+from service_helpers import ARTICLE, archive, files_below, photograph, tiny_model
 from starlette.testclient import TestClient
 
 from sightline.alt_report import alt_record
@@ -368,7 +368,7 @@ def test_no_name_leads_out_of_the_folder(client, temporary, name):
     found = client.post("/v1/link", files=files).json()
     assert found["images"][0]["status"] == "missing"
     uploads = client.app.state.service.reception.folder
-    written = {file for file in temporary.rglob("*") if file.is_file()}
+    written = files_below(temporary)
     assert not {file for file in written if uploads not in file.parents}
     assert not any(file.name in ("x.html", "x.jpg") for file in written)
     assert not Path("/tmp/x.html").exists() and not Path("/tmp/x.jpg").exists()

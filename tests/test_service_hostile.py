@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from service_helpers import Service, archive, photograph, tiny_model
+from service_helpers import Service, archive, files_below, photograph, tiny_model
 
 from sightline.fetching import Fetcher
 from sightline.service import upload_reading
@@ -89,7 +89,7 @@ def crafted():
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_archive_writes_elsewhere_or_takes_a_gigabyte(service, tmp_path):
     folder = service.log.parent
-    before = {path for path in folder.parent.rglob("*") if path.is_file()}
+    before = files_below(folder.parent)
     most, done = [0], threading.Event()
 
     def sample():
@@ -113,7 +113,7 @@ def test_no_archive_writes_elsewhere_or_takes_a_gigabyte(service, tmp_path):
     assert all(seen[name] == 422 for name in ("swelling", "swelling text", "../out.jpg"))
     assert 1e8 < most[0] < 1e9, most
     assert not left_behind(folder)
-    assert {path for path in folder.parent.rglob("*") if path.is_file()} == before
+    assert files_below(folder.parent) == before
     assert not Path("/tmp/out.jpg").exists()
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from command_server import sightline
 from service_helpers import ARTICLE, Service, archive, photograph, status_of, tiny_model
 
 DOCS = (Path(__file__).parents[1] / "docs" / "service.md").read_text()
@@ -268,3 +269,15 @@ def test_logs_are_json_and_hold_no_content(service):
     assert {"time", "level", "event", "method", "path", "status", "seconds"} <= set(found)
     assert (found["status"], found["path"]) == (200, "/v1/link") and found["bytes_in"] > 1000
     assert b"A dog" not in b"".join(lines)
+
+
+def test_a_port_that_is_taken_is_told_in_a_sentence(model):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        _, words = sightline("serve", "--model", model, "--port", port, expect=1)
+    last = words.splitlines()[-1]
+    assert last == (
+        f"Error: The service cannot listen at 127.0.0.1:{port}; name another --host or --port."
+    )

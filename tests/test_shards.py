@@ -7,9 +7,9 @@ import shutil
 import numpy as np
 import orjson
 import pytest
+from command_server import sightline
 from PIL import Image
 from sharded_corpus import WORDS, tiny_model, write_shards
-from test_cli import sightline
 
 from sightline.corpus import read
 from sightline.documents import Document

@@ -1,16 +1,11 @@
 """Training on real textbook sections: what is written, what is repeated, what survives a kill."""
 
-import os
-import signal
-import subprocess
-import sys
-import time
-from itertools import islice
-
 import numpy as np
 import orjson
 import pytest
 import torch
+from command_server import sightline
+from training_helpers import first_sections, kill_after
 
 from sightline import training
 from sightline.batches import open_features
@@ -27,12 +22,7 @@ SMALL = {"dimension": 16, "hidden": 16, "epochs": 3, "negative_documents": 5, "l
 @pytest.fixture(scope="module")
 def corpus_folder(tmp_path_factory, textbooks):
     """60 training and 20 validation sections of the bundled corpus, with its features."""
-    folder = tmp_path_factory.mktemp("corpus")
-    chosen = [*islice(read(textbooks).documents("train"), 60),
-              *islice(read(textbooks).documents("val"), 20)]  # fmt: skip
-    write_jsonl(chosen, folder / "documents.jsonl")
-    (folder / "features").symlink_to(textbooks / "features")
-    return folder
+    return first_sections(tmp_path_factory.mktemp("corpus"), textbooks, train=60, val=20)
 
 
 def run(corpus_folder, output, resume=False, **changes):
@@ -97,20 +87,12 @@ def test_killed_run_goes_on_to_the_same_weights(corpus_folder, tmp_path):
     """kill -9 in the middle of an epoch, then --resume."""
     options = ["--dimension", "16", "--epochs", "6", "--negative-documents", "5", "--learning-rate",
                "0.001"]  # fmt: skip
-    command = [sys.executable, "-m", "sightline", "train", str(corpus_folder), *options, "-o"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([*command, str(tmp_path / "whole")], check=True, env=environment)
-    killed = subprocess.Popen([*command, str(tmp_path / "killed")], env=environment)
-    log = tmp_path / "killed" / "log.jsonl"
-    deadline = time.monotonic() + 120
-    while not (log.exists() and log.read_bytes().count(b'"epoch"') >= 2):
-        assert killed.poll() is None and time.monotonic() < deadline
-        time.sleep(0.005)
-    killed.send_signal(signal.SIGKILL)
-    assert killed.wait() == -signal.SIGKILL
+    command = ["train", str(corpus_folder), *options, "-o"]
+    sightline(*command, tmp_path / "whole")
+    kill_after(2, command, tmp_path / "killed")
     LinkModel.from_pretrained(tmp_path / "killed")  # the last good state is a model
     assert len(log_of(tmp_path / "killed")) < 7
-    subprocess.run([*command, str(tmp_path / "killed"), "--resume"], check=True, env=environment)
+    sightline(*command, tmp_path / "killed", "--resume")
     for name in ("model.safetensors", "checkpoint.safetensors"):
         assert files_equal(tmp_path / "whole", tmp_path / "killed", name)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pytest
+from command_server import sightline
 from PIL import Image
-from test_cli import sightline
 
 from sightline.image_folders import ImageFolder
 from sightline.problems import ProblemError, Problems, SightlineError
