@@ -23,7 +23,8 @@ from sightline.evaluation import mean_scores, score_packed
 from sightline.problems import Problems
 from sightline.settings import Settings
 from sightline.training import TrainingData, TrainingRun, prepare
-from sightline.word_vectors import embedding_matrix, read_word_vectors
+from sightline.word_embedding import embedding_matrix
+from sightline.word_vectors import read_word_vectors
 
 RECIPES = {
     "paper": Settings(dimension=256, learning_rate=0.0005),

@@ -5,10 +5,10 @@
 
 Images of all formats that Pillow writes, and PDF, DOCX and EPUB files, are cut, get bits flipped,
 bytes lost, doubled and moved, and numbers in their headers that lie. Half of the PNG files get
-right checksums again, so that the damage is met behind them. `--from` takes images and PDFs found
-there as sound files too. `pages` are the inputs that Markdown and HTML parsers are known to be slow
-on, among them those of cmark's `pathological_tests.py` at its sizes and a tenth (`slow_pages.py`).
-The same seed gives the same files, but for the times that some formats note.
+right checksums again, so that the damage is met behind them. `--from` takes images, PDFs, DOCX and
+EPUB files found there as sound files too. `pages` are the inputs that Markdown and HTML parsers are
+known to be slow on, among them those of cmark's `pathological_tests.py` at its sizes and a tenth
+(`slow_pages.py`). The same seed gives the same files, but for the times that some formats note.
 """
 
 import argparse
@@ -128,14 +128,16 @@ def _written(write: Callable[[Path], object]) -> bytes:
 
 def damaged_container(data: bytes, rng: random.Random) -> bytes:
     """Damage a ZIP file: itself, or one of the files in it, packed anew."""
-    if rng.random() < 0.3 or not zipfile.is_zipfile(io.BytesIO(data)):
+    if rng.random() < 0.3:
         return damaged(data, rng)
     stream = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(stream, "w") as new:
-        try:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as old:
             files = {name: old.read(name) for name in old.namelist()}
-        except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError):
-            return damaged(data, rng)
+    # What zipfile raises for archives that are damaged already.
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError, OSError):
+        return damaged(data, rng)
+    with zipfile.ZipFile(stream, "w") as new:
         chosen = rng.choice(list(files) or [""])
         for name, content in files.items():
             if name != chosen:
@@ -199,7 +201,7 @@ def main() -> int:
     write(given.out / "images", images, given.images, damaged, rng)
     pdfs = [*sound_pdfs(), *found(given.folders, (".pdf",))]
     write(given.out / "pdfs", pdfs, given.pdfs, damaged, rng)
-    containers = list(sound_containers())
+    containers = [*sound_containers(), *found(given.folders, (".docx", ".epub"))]
     write(given.out / "containers", containers, given.containers, damaged_container, rng)
     (given.out / "pages").mkdir()
     for name, content in slow_pages(given.page_sizes):
@@ -207,7 +209,7 @@ def main() -> int:
     pages = len(list((given.out / "pages").iterdir()))
     print(
         f"{given.images} images of {len(images)} sound ones, {given.pdfs} PDFs of {len(pdfs)}, "
-        f"{given.containers} containers, {pages} pages in {given.out}"
+        f"{given.containers} containers of {len(containers)}, {pages} pages in {given.out}"
     )
     return 0
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sightline.linking import Policy, link
+from sightline.choices import Policy
+from sightline.linking import link
 
 #: Three sentences, four images; the last sentence resembles none of them.
 MATRIX = np.array([[0.62, 0.48, 0.55, 0.11], [0.12, 0.44, 0.15, 0.20], [-0.05, 0.08, -0.12, -0.09]])

@@ -21,13 +21,14 @@ from pathlib import Path
 import numpy as np
 
 from sightline.calibration import calibrate, calibrated
+from sightline.choices import Policy
 from sightline.confidence import with_confidence
 from sightline.corpus import Corpus, read
 from sightline.documents import Document
 from sightline.files import write_atomically
 from sightline.image_features import groups
 from sightline.link_records import open_images
-from sightline.linking import Link, Policy, link
+from sightline.linking import Link, link
 from sightline.model import LinkModel
 from sightline.reliability import Reliability
 

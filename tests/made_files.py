@@ -39,9 +39,9 @@ class PdfFile:
         kind = b"/Type /XObject /Subtype /Image /ColorSpace /DeviceRGB /BitsPerComponent 8"
         return self.stream(b"%s /Width %d /Height %d" % (kind, *size), noise.tobytes())
 
-    def page(self, texts=(), images=(), size=(600, 800), extra=b""):
+    def page(self, texts=(), images=(), size=(600, 800), extra=b"", drawn=b""):
         """Add a page: texts are (x, y, size, words[, bold]), images (object, x, y, w, h)."""
-        parts = []
+        parts = [drawn]
         for x, y, points, words, *bold in texts:
             escaped = words.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
             font = b"F1" if bold and bold[0] else b"F0"

@@ -1,5 +1,7 @@
 """What tests look at in a page: its tags, its code and its text."""
 
+import base64
+import hashlib
 from html.parser import HTMLParser
 
 
@@ -27,3 +29,31 @@ class Tags(HTMLParser):
     def named(self, tag, css=""):
         found = [attributes for name, attributes in self.tags if name == tag]
         return [a for a in found if not css or css in (a.get("class") or "").split()]
+
+    def rules(self):
+        """What the policy in the head says, by what it speaks of."""
+        (policy,) = [meta["content"] for meta in self.named("meta") if "http-equiv" in meta]
+        return dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+
+
+def check_policy(page):
+    """The policy allows the page's own scripts and styles, each by its hash, and nothing else."""
+    rules = page.rules()
+    assert rules.pop("default-src") == rules.pop("base-uri") == rules.pop("form-action") == "'none'"
+    assert rules.pop("img-src") == "data:"
+    hashes = {}
+    for tag, kind, code in page.code:
+        if kind is None:
+            digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+            hashes.setdefault(f"{tag}-src", []).append(f"'sha256-{digest}'")
+    assert rules == {rule: " ".join(of_tag) for rule, of_tag in hashes.items()}
+
+
+def check_markup_is_ours(page):
+    """No text became a script, a handler or a style, and pictures are in the page itself."""
+    scripts = [(kind, code) for tag, kind, code in page.code if tag == "script"]
+    assert [kind for kind, _ in scripts] == ["application/json", None]
+    assert "owned" not in scripts[1][1]
+    for _, attributes in page.tags:
+        assert not [name for name in attributes if name.startswith("on") or name == "style"]
+    assert all(image["src"].startswith("data:image/") for image in page.named("img"))

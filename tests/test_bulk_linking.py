@@ -11,7 +11,7 @@ from sightline.bulk_linking import link_block, links_in_order, similarity_blocks
 from sightline.documents import document_from_record
 from sightline.features import FeatureStore, write_feature_store
 from sightline.image_features import StoredImages
-from sightline.linking import link
+from sightline.linking import LinkChoices, link
 
 POLICIES = ["assignment", "dense", "top-k", "threshold", "mmc4"]
 
@@ -86,7 +86,7 @@ def test_records_of_a_corpus_agree_with_the_model_document_by_document(
     np.lib.format.open_memmap(tmp_path / "f" / "some-net.npy", "r+")[3, 0] = np.nan
     store = FeatureStore.open(tmp_path / "f")
     statuses = set()
-    found = link_records.link_records(model, many, StoredImages(store), policy, matrix=True)
+    found = link_records.link_records(model, many, StoredImages(store), LinkChoices(policy), True)
     for document, record in zip(many, found, strict=True):
         usable = [v for v, image in enumerate(record["images"]) if image["status"] == "ok"]
         statuses |= {image["status"] for image in record["images"]}

@@ -6,6 +6,7 @@ import pytest
 from test_readers import GOOD_LINE, KINDS, write_as, write_release
 
 from sightline.corpus import SplitNotFound, read
+from sightline.document_rows import documents_from
 from sightline.documents import Document
 from sightline.features import features_beside
 from sightline.problems import ProblemError, Problems, SightlineError
@@ -179,8 +180,6 @@ def with_splits(tmp_path):
         ("val", "124"),
         ("validation", "124"),
         ("dev", "124"),
-        ("Train", ""),
-        ("", ""),
     ],
 )
 def test_splits(split, ids, with_splits):
@@ -198,19 +197,32 @@ def test_names_of_splits_stay_as_they_are_in_the_data(with_splits):
 
 def test_split_that_is_not_there(with_splits, tmp_path):
     corpus = read(with_splits)
-    assert list(corpus.documents("held-out")) == []
+    for split in ("held-out", "Train", ""):
+        assert list(corpus.documents(split)) == []
+        with pytest.raises(SplitNotFound, match=f"'{split}', its splits are train"):
+            list(read(with_splits, split=split))
     error = corpus.split_not_found("held-out")
     assert isinstance(error, SplitNotFound)
     assert isinstance(error, SightlineError)
     assert str(error) == (
         f"{with_splits}: no document has the split 'held-out', "
-        "its splits are train, validation, val, dev, test."
+        "its splits are train, validation, val, dev, test; 'all' takes every document."
     )
     path = tmp_path / "a.jsonl"
     path.write_bytes(GOOD_LINE)
     corpus = read(path)
     assert list(corpus.documents("test")) == []
-    assert str(corpus.split_not_found("test")).endswith("its documents have no split.")
+    words = str(corpus.split_not_found("test"))
+    assert words.endswith("its documents have no split; 'all' takes every document.")
+    assert str(read(path).split_not_found("test")) == f"{path}: no document could be read."
+
+
+def test_the_split_all_is_every_document(with_splits):
+    ids = [document.id for document in read(with_splits)]
+    corpus = read(with_splits, split="all")
+    assert [document.id for document in corpus] == ids
+    assert [document.id for _, document in corpus.located()] == ids
+    assert [document.id for document in read(with_splits).documents("all")] == ids
 
 
 # The real corpora
@@ -263,3 +275,12 @@ def test_places_in_other_formats(tmp_path):
     (tmp_path / "shards").mkdir()
     (tmp_path / "shards/0.tar").write_bytes(member_bytes("x/1.json", GOOD_LINE) + ARCHIVE_END)
     assert [p for p, _ in read(tmp_path / "shards").located()] == [f"{tmp_path}/shards/0.tar:x/1"]
+
+
+def test_documents_are_counted_where_the_reader_tells_no_places(tmp_path):
+    (tmp_path / "of another.tar").touch()
+    rows = [DOCUMENTS[0].to_dict(), {}, DOCUMENTS[1].to_dict()]
+    located = documents_from(rows, folder=tmp_path).located()
+    assert list(located) == [
+        ("rows, document 1", DOCUMENTS[0]), ("rows, document 2", DOCUMENTS[1])
+    ]  # fmt: skip

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -369,3 +370,20 @@ def test_workers_end_with_the_main_process(tmp_path, number):
     if number == signal.SIGINT:
         assert words.count("Traceback") == 1
         assert words.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_workers_that_are_buried_while_a_pool_closes_do_not_disturb_it():
+    """As after a second Ctrl-C, which ends the wait for the threads that bury them."""
+    pool = DecodePool(2)
+
+    class Worker:
+        process = SimpleNamespace(kill=lambda: None)
+
+        def end(self):
+            pool._alive.clear()
+            ended.append(self)
+
+    ended = []
+    pool._alive = {Worker(), Worker()}
+    pool.close()
+    assert len(ended) == 2

@@ -1,5 +1,8 @@
 """DC, TK and AP against the plain loops of `reference`: values and gradients on ragged batches."""
 
+from functools import partial
+from typing import get_args
+
 import numpy as np
 import pytest
 import reference
@@ -9,25 +12,27 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sightline import document_similarity as fast
+from sightline.settings import SimilarityName
 from sightline.similarity import similarity_matrices
 
 MAX_LINKS = ["all", "half", 1, 2, 3]
 
 
-def only_at_most(similarity_DDSV, sentences_D, images_D, max_links):
-    return fast.assignment(similarity_DDSV, sentences_D, images_D, max_links, exactly=False)
-
-
-# The fast function and the slow one; DC has no cap.
+AT_MOST = "AP at most"
+# The slow function of each; DC has no cap, and NoStruct is the one similarity that there is.
 FUNCTIONS = {
-    "DC": (
-        lambda m, s, v, k: fast.dense_correspondence(m, s, v),
-        lambda M, k: reference.dense_correspondence(M),
-    ),
-    "TK": (fast.top_k, reference.top_k),
-    "AP": (fast.assignment, reference.assignment),
-    "AP at most": (only_at_most, lambda M, k: reference.assignment(M, k, exactly=False)),
+    "DC": lambda M, k: reference.dense_correspondence(M),
+    "TK": reference.top_k,
+    "AP": reference.assignment,
+    "NoStruct": lambda M, k: M[0][0],
+    AT_MOST: partial(reference.assignment, exactly=False),
 }
+
+
+def fast_function(name):
+    if name == AT_MOST:
+        return partial(fast.assignment, exactly=False)
+    return partial(fast.document_similarity, name)
 
 
 @st.composite
@@ -71,14 +76,13 @@ def blocks(flat, sentences, images):
 
 def compare(name, batch, max_links, gradients):
     sentences, images, values = batch
-    fast_function, slow_function = FUNCTIONS[name]
     fast_input = torch.tensor(values, requires_grad=True)
     slow_input = torch.tensor(values, requires_grad=True)
-    found = fast_function(
+    found = fast_function(name)(
         pad(fast_input, sentences, images), torch.tensor(sentences), torch.tensor(images), max_links
     )
     expected = reference.document_similarities(
-        blocks(slow_input, sentences, images), lambda M: slow_function(M, max_links)
+        blocks(slow_input, sentences, images), lambda M: FUNCTIONS[name](M, max_links)
     )
     expected = torch.stack(
         [torch.stack([torch.as_tensor(x, dtype=torch.float64) for x in row]) for row in expected]
@@ -89,6 +93,10 @@ def compare(name, batch, max_links, gradients):
         (found * weights).sum().backward()
         (expected * weights + 0 * slow_input.sum()).sum().backward()
         torch.testing.assert_close(fast_input.grad, slow_input.grad, atol=1e-9, rtol=0)
+
+
+def test_every_name_that_can_be_chosen_is_compared():
+    assert {*get_args(SimilarityName), AT_MOST} == FUNCTIONS.keys()
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

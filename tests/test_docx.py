@@ -7,6 +7,8 @@ import docx
 import pytest
 from docx.oxml import parse_xml as docx_xml
 from docx.shared import Inches, Pt
+from hypothesis import given
+from hypothesis import strategies as st
 from made_files import picture
 
 from sightline.pages import BlockKind
@@ -128,6 +130,104 @@ def test_what_is_not_read_is_counted(tmp_path):
     page = read_docx(save(document, tmp_path)).page
     assert page.text == "Kept. Added."
     assert page.left_out.text == {"headers and footers": 6, "hidden text": 6, "deleted text": 4}
+
+
+def with_part(path, kind, name, data):
+    """Add a part that the document refers to as `rId99`."""
+    relation = f'<Relationship Id="rId99" Type="http://x/{kind}" Target="{name}"/>'.encode()
+    end = b"</Relationships>"
+    rewrite(path, "word/_rels/document.xml.rels", lambda d: d.replace(end, relation + end))
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr(f"word/{name}", data)
+    return path
+
+
+MESSAGE = (
+    b"MIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=x\r\n\r\n--x\r\n"
+    b"Content-Type: text/html\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n"
+    b"<p>A page =\r\nin it.</p>\r\n--x--\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "texts", "left_out"),
+    [
+        (b"<html><p>A page in it.</p><img src=a.png></html>", ["A page in it."], {}),
+        (MESSAGE, ["A page in it."], {}),
+        (rb"{\rtf1 A page}", [], {"inserted files (bytes)": 14}),
+    ],
+)
+def test_a_page_in_the_document_is_read_and_another_file_counted(tmp_path, data, texts, left_out):
+    document = docx.Document()
+    document.add_paragraph("Before.")
+    chunk = f'<w:altChunk xmlns:w="{W}" xmlns:r="urn:r" r:id="rId99"/>'
+    document.element.body.insert(1, docx_xml(chunk))
+    document.add_paragraph("After.")
+    path = with_part(save(document, tmp_path), "aFChunk", "a.dat", data)
+    page = read_docx(path).page
+    assert [block.text for block in page.blocks] == ["Before.", *texts, "After."]
+    assert page.left_out.text == left_out
+    assert page.left_out.images.total() == data.count(b"<img")
+
+
+def test_text_outside_of_paragraphs_is_counted(tmp_path):
+    document = docx.Document()
+    drawn = (
+        f'<w:drawing xmlns:w="{W}" xmlns:a="urn:a" xmlns:v="urn:v"><a:t>Drawn</a:t>'
+        '<v:textpath string="Bent"/></w:drawing>'
+    )
+    run = document.add_paragraph("Text. ").add_run()
+    run._r.append(docx_xml(drawn))
+    run._r.append(docx_xml(f'<w:sym xmlns:w="{W}" w:char="F0E0"/>'))
+    page = read_docx(save(document, tmp_path)).page
+    assert page.text == "Text."
+    expected = {"elsewhere in the file": 5, "word art": 4, "signs without a meaning": 1}
+    assert page.left_out.text == expected
+
+
+def test_a_damaged_part_beside_the_text_costs_only_itself(tmp_path):
+    document = docx.Document()
+    document.add_paragraph("Text.")
+    path = with_part(save(document, tmp_path), "footnotes", "footnotes.xml", b"<notes")
+    page = read_docx(path).page
+    assert page.text == "Text."
+    assert page.left_out.text == {"parts that cannot be read (number)": 1}
+
+
+TAGS = "p r tbl tr tc sdt sdtContent hyperlink ins del moveFrom drawing txbxContent pict pPr x"
+TREES = st.recursive(
+    st.sampled_from(("<w:t>ab</w:t>", "<w:t> c </w:t>", "<w:delText>d</w:delText>", "<w:tab/>")),
+    lambda inner: st.builds(
+        lambda tag, children: f"<w:{tag}>{''.join(children)}</w:{tag}>",
+        st.sampled_from(TAGS.split()),
+        st.lists(inner, max_size=4),
+    ),
+    max_leaves=30,
+)
+
+
+@given(st.lists(TREES, min_size=1, max_size=5))
+def test_no_text_of_any_tree_is_lost_uncounted(tmp_path_factory, trees):
+    body = "".join(trees)
+    path = tmp_path_factory.mktemp("any") / "a.docx"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("word/document.xml", f'<w:body xmlns:w="{W}">{body}</w:body>')
+    page = read_docx(path).page
+    letters = sum(body.count(f">{word}<") * len(word) for word in ("ab", " c ", "d"))
+    spaces = 2 * body.count("> c <")  # those at the ends of blocks are none
+    read = sum(character.isalpha() for block in page.blocks for character in block.text)
+    assert letters - spaces <= read + page.left_out.text.total() <= letters
+
+
+def test_the_form_that_holds_more_is_read(tmp_path):
+    document = docx.Document()
+    forms = (
+        f'<w:r xmlns:w="{W}" xmlns:mc="urn:mc"><mc:AlternateContent><mc:Choice Requires="new">'
+        "<w:drawing/></mc:Choice><mc:Fallback><w:t>In words.</w:t></mc:Fallback>"
+        "</mc:AlternateContent></w:r>"
+    )
+    document.add_paragraph()._p.append(docx_xml(forms))
+    assert read_docx(save(document, tmp_path)).page.text == "In words."
 
 
 def test_text_boxes_are_read_once(tmp_path):

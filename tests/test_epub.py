@@ -64,6 +64,40 @@ def test_a_damaged_image_costs_only_itself(tmp_path):
     assert len(contents.page.images) == 2
 
 
+def test_a_damaged_chapter_costs_only_itself_unless_it_is_all(tmp_path):
+    bomb = "x" * 40_000_000
+    path = epub(tmp_path / "a.epub", {"a.xhtml": bomb, "b.xhtml": "<p>Text.</p>"})
+    page = read_epub(path).page
+    assert page.text == "Text."
+    assert page.left_out.text["beyond the limit on bytes (bytes)"] > 40_000_000
+    chapters = {"a.xhtml": "x" * 20_000_000}
+    with pytest.raises(SightlineError, match="zip bomb"):
+        read_epub(epub(tmp_path / "a.epub", chapters))
+    page = read_epub(epub(tmp_path / "a.epub", {**chapters, "b.xhtml": "<p>Text.</p>"})).page
+    assert page.text == "Text."
+    assert page.left_out.text == {"files that cannot be read (number)": 1}
+
+
+def test_pictures_in_the_reading_order_and_texts_outside_of_it(tmp_path):
+    path = epub(tmp_path / "a.epub", {"a.xhtml": "<p>Text.</p>", "b.xhtml": "<p>Loose.</p>"})
+    cover = '<item id="p" href="p.png" media-type="image/png"/></manifest><spine>'
+    with zipfile.ZipFile(path) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    package = members["OEBPS/content.opf"].decode()
+    package = package.replace("</manifest><spine>", cover + '<itemref idref="p"/>')
+    package = package.replace('<itemref idref="c1"/>', "")
+    changed = {"OEBPS/content.opf": package, "OEBPS/p.png": picture()}
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in {**members, **changed}.items():
+            file.writestr(name, data)
+    contents = read_epub(path)
+    assert [(i.source, i.block) for i in contents.page.images] == [("OEBPS/p.png", -1)]
+    assert contents.files == {"OEBPS/p.png": picture()}
+    assert contents.page.text == "Text."
+    expected = {"files outside the reading order (bytes)": len(members["OEBPS/b.xhtml"])}
+    assert contents.page.left_out.text == expected
+
+
 def test_missing_parts_are_told(tmp_path):
     path = epub(tmp_path / "a.epub", {})
     with pytest.raises(SightlineError, match="list of chapters is empty"):

@@ -94,13 +94,39 @@ def test_what_is_not_shown_is_left_out_and_counted():
     assert texts(page) == ["shown"]
     assert page.left_out.text == {
         "hidden": 12,
-        "scripts and styles": 8,
+        "scripts and styles": 10,
         "controls": 8,
         "noscript": 6,
         "inline svg": 3,
         "embedded media": 5,
     }
     assert page.left_out.images == {"inline svg": 1, "embedded media": 1, "hidden": 1}
+
+
+def test_text_and_images_that_only_some_elements_hold():
+    page = read(
+        "<title>Name</title><p>shown</p><div><template shadowrootmode=open><p>root</p></template>"
+        "</div><p>after</p><template><p>later</p></template><title>More</title>"
+        "<input value=Send type=submit><input type=hidden value=secret>"
+        "<object data=a.swf>instead</object><embed src=b.swf>"
+    )
+    assert texts(page) == ["shown", "root", "after", "instead"]
+    assert page.title == "Name"
+    left_out = {"scripts and styles": 5, "further titles": 4, "controls": 4}
+    assert page.left_out.text == left_out
+    assert page.left_out.images == {"embedded media": 2}
+
+
+def test_images_in_drawings_are_taken_where_asked_for():
+    drawings = (
+        "<svg><image width=600 height=800 xlink:href=cover.png /><text>on it</text></svg>"
+        "<svg><g><image href=b.png></g></svg><svg><path></svg>"
+    )
+    page = read_html(drawings, images_in_svg=True)
+    assert [image.source for image in page.images] == ["cover.png", "b.png"]
+    assert page.left_out.text == {"inline svg": 5}
+    assert page.left_out.images == {"inline svg": 1}
+    assert read_html(drawings).left_out.images == {"inline svg": 3}
 
 
 def test_title_and_language():

@@ -42,6 +42,18 @@ def test_a_literal_matrix(policy, max_links, expected):
     assert [found.score for found in links] == sorted((MATRIX[p] for p in expected), reverse=True)
 
 
+@pytest.mark.parametrize(
+    "choices",
+    [{"policy": "thresold"}, {"policy": None}, *({"max_links": wrong} for wrong in (
+        "hlaf", 0, -1, 2.5, True, None))],
+)  # fmt: skip
+@pytest.mark.parametrize("shape", [(3, 2), (0, 0)])
+def test_what_cannot_be_chosen_is_refused(choices, shape):
+    (name,) = choices
+    with pytest.raises(SightlineError, match=f"{name} is .*; expected a"):
+        link(np.zeros(shape), **choices)
+
+
 def test_mmc4_sends_images_that_are_left_over_to_their_best_sentence():
     matrix = np.array([[0.9, 0.8, 0.85], [0.1, 0.3, 0.2]])
     # the assignment is (0, 0), (1, 1) = 1.2; image 2 is left over

@@ -243,3 +243,20 @@ def test_definitions_of_links_are_counted():
     names, addresses, title = len("aab"), len("http://xyz"), len("Title")
     assert page.left_out.text == {"link definitions": names + addresses + title}
     assert read_markdown("Text [a](b).").left_out.text == {}
+
+
+def test_what_is_not_rendered_is_counted():
+    page = read_markdown(
+        "| a | b |\n|---|---|\n| one | two | three |\n| `x | y` | z |\n\n"
+        "> | a |\n> |---|\n> | one | 1 two\n\n"
+        "::: note\nText.\n:::\n\n![](a.png){width=50%}\n"
+    )
+    words = set(page.text.replace("|", " ").split())
+    assert {"one", "two", "Text."} < words
+    assert not words & {"three", "note", "z", "width=50%"}
+    marks = len("::: note") + len(":::") + len("{width=50%}")
+    cells = len("three") + len("z") + len("1two")
+    assert page.left_out.text == {
+        "marks for programs": marks,
+        "cells beyond a table's columns": cells,
+    }

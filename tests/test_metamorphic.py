@@ -16,7 +16,7 @@ from sightline.evaluation import mean_scores, score_document
 from sightline.features import FeatureStore, write_feature_store
 from sightline.image_features import StoredImages
 from sightline.link_records import link_records
-from sightline.linking import link
+from sightline.linking import LinkChoices, link
 
 MODELS = {kind: tiny_model(kind) for kind in ("attention", "gru")}
 POLICIES = ["assignment", "dense", "top-k", "threshold", "mmc4"]
@@ -146,9 +146,10 @@ def test_the_order_of_a_corpus_orders_its_records_and_changes_none(seed, policy,
         for number in range(30)
     ]
     order = rng.permutation(30)
-    given_order = list(link_records(MODELS["attention"], documents, images, policy))
-    moved = list(link_records(MODELS["attention"], [documents[n] for n in order], images, policy))
-    alone = [next(link_records(MODELS["attention"], [one], images, policy)) for one in documents]
+    choices = LinkChoices(policy)
+    given_order = list(link_records(MODELS["attention"], documents, images, choices))
+    moved = list(link_records(MODELS["attention"], [documents[n] for n in order], images, choices))
+    alone = [next(link_records(MODELS["attention"], [one], images, choices)) for one in documents]
     for place, number in enumerate(order):
         assert_same(moved[place], given_order[number])
         assert_same(alone[number], given_order[number])

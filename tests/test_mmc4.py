@@ -3,16 +3,18 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import replace
+from functools import partial
 
 import orjson
 import pytest
+import test_readers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_documents import EXTRA, FILLED_TEXT, JSON, TEXT, document_strategy
 
 from sightline.corpus import read
 from sightline.documents import Document
-from sightline.problems import ProblemError, Problems
+from sightline.problems import ProblemError
 from sightline.readers.kept_fields import Leftovers
 from sightline.readers.mmc4 import document_from_mmc4, mmc4_record, read_mmc4, with_matched_links
 from sightline.readers.native import write_jsonl
@@ -50,11 +52,7 @@ def info(**changes):
     return changed(image_info=[RECORD["image_info"][0], {**RECORD["image_info"][1], **changes}])
 
 
-def read_bytes(data, tmp_path, **options):
-    path = tmp_path / "shard.jsonl"
-    path.write_bytes(data)
-    problems = Problems()
-    return list(read_mmc4(path, problems, **options)), problems.first
+read_bytes = partial(test_readers.read_bytes, reader=read_mmc4, name="shard.jsonl")
 
 
 def there_and_back(record, place=1):

@@ -175,6 +175,36 @@ def test_missing_and_broken_features_name_the_image(model, document, tmp_path, f
         model.similarity_matrix(document, features=features)
 
 
+def test_an_image_without_features_keeps_its_place_and_the_others_are_linked(
+    model, document, tmp_path, features
+):
+    write_feature_store(tmp_path / "s", "some-net", ["two"], features[1:], {})
+    store = FeatureStore.open(tmp_path / "s")
+    with pytest.warns(UserWarning, match="1 of 2 images cannot be linked; 'one' is missing"):
+        found = model.link(document, policy="mmc4", features=store)
+    alone = model.link(replace(document, images=("two",)), policy="mmc4", features=store)
+    assert [(one.sentence, one.image) for one in found] == [(alone[0].sentence, 1)]
+    assert found[0].score == alone[0].score
+    assert [image["status"] for image in found.to_dict()["images"]] == ["missing", "ok"]
+    assert "1 image not read" in repr(found)
+
+
+def test_links_are_chosen_by_threshold_and_confidence(model, document, features):
+    dense = model.link(document, policy="dense", features=features)
+    middle = sorted(one.score for one in dense)[1]
+    found = model.link(document, policy="threshold", features=features, threshold=middle)
+    assert [one.score for one in found] == [one.score for one in dense if one.score > middle]
+    with pytest.raises(SightlineError, match="not calibrated"):
+        model.link(document, "mmc4", features=features, min_confidence=0.5)
+
+
+def test_one_text_is_not_taken_for_sentences(model):
+    with pytest.raises(SightlineError, match="a list of sentences"):
+        model.encode_sentences("A dog runs.")
+    with pytest.raises(SightlineError, match="images: expected a list of texts, found one text"):
+        Document("a", ("A dog.",), "dog.jpg")
+
+
 def test_features_beside_the_document_are_found(model, document, tmp_path, features):
     """A document that was read from a corpus knows where its features are."""
     from sightline.corpus import read

@@ -106,6 +106,16 @@ def test_documents_without_links_files_or_anything_are_shown(tmp_path):
         assert document.id in "".join(elements.text)
 
 
+def test_pictures_from_outside_the_folder_are_not_put_into_the_notebook(folder):
+    """Whoever wrote the corpus chose the paths; whoever shows it may publish the notebook."""
+    (folder / "corpus").mkdir()
+    paths = (str(folder / "images/0.jpg"), "../images/1.jpg")
+    for place in (folder / "corpus", None):
+        elements = check(Document("a", ("x",), paths, folder=place)._repr_html_())
+        assert not [tag for tag, _ in elements.found if tag == "img"]
+        assert "0.jpg" in "".join(elements.text) and "1.jpg" in "".join(elements.text)
+
+
 def test_long_documents_stay_short_and_keep_their_links(folder):
     sentences = tuple(f"Sentence {number}. " + "word " * 400 for number in range(500))
     images = tuple(f"images/{number}.jpg" for number in range(400))

@@ -1,7 +1,9 @@
 from dataclasses import replace
+from functools import partial
 
 import orjson
 import pytest
+import test_readers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_documents import EXTRA, FILLED_TEXT, JSON, TEXT, document_strategy
@@ -9,7 +11,7 @@ from test_readers import needs_pyarrow
 
 from sightline.corpus import read
 from sightline.documents import Document
-from sightline.problems import Problems, SightlineError
+from sightline.problems import SightlineError
 from sightline.readers.kept_fields import Leftovers
 from sightline.readers.obelics import (
     document_from_obelics,
@@ -33,11 +35,7 @@ def changed(**changes):
     return {**RECORD, **changes}
 
 
-def read_bytes(data, tmp_path, **options):
-    path = tmp_path / "shard.jsonl"
-    path.write_bytes(data)
-    problems = Problems()
-    return list(read_obelics(path, problems, **options)), problems.first
+read_bytes = partial(test_readers.read_bytes, reader=read_obelics, name="shard.jsonl")
 
 
 # Reading

@@ -157,10 +157,63 @@ def test_large_images_of_one_size_are_told_apart(tmp_path):
     assert len(set(contents.files.values())) == 3
 
 
+def annotation(file, kind, box, text=None, words=b"", flags=4):
+    """Add an annotation that shows some text, and has words that are not shown."""
+    appearance = b""
+    if text is not None:
+        font = b"/Resources << /Font << /F0 %d 0 R >> >>" % file.fonts[0]
+        size = box[2] - box[0], box[3] - box[1]
+        head = b"/Type /XObject /Subtype /Form /BBox [0 0 %g %g] %s" % (*size, font)
+        drawn = file.stream(head, b"BT /F0 10 Tf 2 4 Td (%s) Tj ET" % text)
+        appearance = b"/AP << /N %d 0 R >>" % drawn
+    rectangle = b"/Rect [%g %g %g %g]" % box
+    parts = (kind, rectangle, words, b"/F %d" % flags, appearance)
+    return file.add(b"<< /Type /Annot /Subtype /%s %s >>" % (parts[0], b" ".join(parts[1:])))
+
+
+def test_what_lies_over_the_page_is_read_and_what_is_not_shown_is_counted(tmp_path):
+    file = PdfFile()
+    over = [
+        annotation(file, b"Widget", (50, 600, 400, 620), b"A filled in field.", b"/FT /Tx /V (no)"),
+        annotation(
+            file, b"FreeText", (50, 500, 400, 520), b"A note on the page.", b"/Contents (n)"
+        ),
+        annotation(file, b"FreeText", (50, 400, 400, 420), None, b"/Contents (undrawn)"),
+        annotation(file, b"Text", (500, 700, 520, 720), None, b"/Contents (A comment.)"),
+        annotation(file, b"FreeText", (50, 300, 400, 320), b"unseen", b"/Contents (unseen)", 2),
+        annotation(file, b"Link", (50, 680, 400, 720)),
+    ]
+    extra = b"/Annots [%s]" % b" ".join(b"%d 0 R" % number for number in over)
+    file.page([(50, 700, 10, "Text on the page.")], extra=extra)
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    assert texts(page) == ["Text on the page.", "A filled in field.", "A note on the page."]
+    assert page.left_out.text == {
+        "form fields and notes that are not drawn": 7,
+        "comments": 10,
+        "hidden": 6,
+    }
+
+
+def test_pages_without_text_among_others_are_counted(tmp_path):
+    file = PdfFile()
+    file.page([(50, 700, 10, "Text on the page.")])
+    file.page(images=[(file.image(), 0, 0, 600, 800)])
+    file.page()  # is empty
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    assert page.left_out.text == {"pages without text: scans or drawings (number)": 1}
+    assert page.left_out.images == {"background or scan of a page": 1}
+
+
 def test_a_page_of_pictures_without_text_is_told(tmp_path):
     file = PdfFile()
     file.page([], [(file.image(), 0, 0, 600, 800)])
     with pytest.raises(SightlineError, match=r"no text.*OCR"):
+        read_pdf(file.write(tmp_path / "a.pdf"))
+
+
+def test_a_page_whose_text_is_left_out_is_told(tmp_path):
+    file = PdfFile().page([(50, 5000, 10, "Off the page.")])
+    with pytest.raises(SightlineError, match=r"no text but what is left out: off the page\."):
         read_pdf(file.write(tmp_path / "a.pdf"))
 
 
@@ -240,3 +293,20 @@ def test_cells_of_a_table_stay_in_their_rows():
     ]
     (column,) = reading_order(cells)
     assert [row.text for row in column] == [f"r{r}c0 | r{r}c1 | r{r}c2 | r{r}c3" for r in range(5)]
+
+
+def test_text_that_cannot_be_read_is_counted(tmp_path):
+    file = PdfFile()
+    name = b"/Type /Font /BaseFont /Ryumin-Light"
+    system = b"/CIDSystemInfo << /Registry (Adobe) /Ordering (Japan1) /Supplement 2 >>"
+    font = file.add(b"<< %s /Subtype /CIDFontType0 %s >>" % (name, system))
+    vertical = b"/Subtype /Type0 /Encoding /UniJIS-UCS2-V /DescendantFonts [%d 0 R]" % font
+    file.fonts.append(file.add(b"<< %s %s >>" % (name, vertical)))
+    drawn = b"BT /F2 10 Tf 300 700 Td <5E8F5E8F5E8F5E8F> Tj ET"
+    file.page([(50, 700, 10, "Text on\x01 the\x1c page.")], drawn=drawn)
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    assert texts(page)[0] == "Text on the page."
+    assert page.left_out.text["signs without a meaning"] == 2
+    # Where a Japanese font is installed, PDFium takes it in place of the one that is lacking.
+    lacking = page.left_out.text["text in fonts that the file lacks (pieces)"]
+    assert (lacking == 1) != ("序" in page.text)

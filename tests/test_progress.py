@@ -5,7 +5,7 @@ import io
 import pytest
 
 from sightline import progress
-from sightline.progress import Progress, duration
+from sightline.progress import Progress, counted, duration
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,20 @@ from sightline.progress import Progress, duration
 )
 def test_duration(seconds, words):
     assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "expected"),
+    [
+        (0, ["image"], "0 images"),
+        (1, ["image"], "1 image"),
+        (2000, ["image"], "2,000 images"),
+        (1, ["record was", "records were"], "1 record was"),
+        (2, ["record was", "records were"], "2 records were"),
+    ],
+)
+def test_numbers_of_things(number, words, expected):
+    assert counted(number, *words) == expected
 
 
 class Terminal(io.StringIO):

@@ -96,6 +96,7 @@ def folder(tmp_path, textbooks, monkeypatch):
     record = {"id": "a", "links": [], "images": [{"id": "x", "status": "missing", "reason": ""}],
               "sentences": ["A boat."]}  # fmt: skip
     (tmp_path / "links.jsonl").write_bytes(orjson.dumps(record) + b"\n")
+    (tmp_path / "article.html").write_text("<p>A boat leaves.</p><img src='boat.jpg'>")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -107,7 +108,7 @@ def test_the_blocks_run(folder, capsys):
             continue
         exec(block.replace('"owner/name", revision="v1.0"', repr(str(BUNDLED))), names)
         ran += 1
-    assert ran == 9
+    assert ran == 11
     printed = capsys.readouterr().out
     for words in (
         "DocumentLinks('trip'",

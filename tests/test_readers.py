@@ -40,11 +40,11 @@ THREE_KINDS_OF_LINKS = [
 ]
 
 
-def read_bytes(data, tmp_path, **options):
-    path = tmp_path / "documents.jsonl"
-    path.write_bytes(data)
+def read_bytes(data, tmp_path, *, reader=read_jsonl, name="documents.jsonl", **options):
+    """Give the documents that a reader finds in a file of these bytes, and the problems."""
+    (tmp_path / name).write_bytes(data)
     problems = Problems()
-    return list(read_jsonl(path, problems, **options)), problems.first
+    return list(reader(tmp_path / name, problems, **options)), problems.first
 
 
 def many_documents(count):
@@ -63,7 +63,7 @@ def test_jsonl_round_trip(suffix, documents):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"a.jsonl{suffix}")
         problems = Problems()
-        assert write_jsonl(documents, path) == len(documents)
+        assert write_jsonl(documents, str(path)) == len(documents)
         assert list(read_jsonl(path, problems)) == documents
         assert problems.count == 0
 

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from sightline import cli, verbosity
 from sightline.commands import settings_file
-from sightline.commands.values import UsageSentence, converted, did_you_mean, kind_of
+from sightline.commands.reproduce import decided
+from sightline.commands.values import (
+    UsageSentence,
+    choices_of,
+    converted,
+    did_you_mean,
+    kind_of,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -249,6 +256,7 @@ def test_any_value_is_taken_as_its_type_or_refused_in_a_sentence(option, value):
         return
     for one in taken if option.multiple else [taken]:
         assert isinstance(one, kind_of(option))
+        assert not choices_of(option) or one in choices_of(option)
         assert option.min is None or one >= option.min
         assert option.max is None or one <= option.max
 
@@ -256,7 +264,9 @@ def test_any_value_is_taken_as_its_type_or_refused_in_a_sentence(option, value):
 @given(st.sampled_from(OPTIONS), st.text())
 def test_any_word_of_the_command_line_is_taken_as_its_type_or_refused(option, word):
     try:
-        assert isinstance(converted(word, option, "place"), kind_of(option))
+        taken = converted(word, option, "place")
+        assert isinstance(taken, kind_of(option))
+        assert not choices_of(option) or taken in choices_of(option)
     except UsageSentence as refusal:
         assert str(refusal).startswith("place is ")
 
@@ -274,3 +284,16 @@ def test_the_name_itself_is_always_suggested(names, data):
 
 def test_far_names_are_not_suggested():
     assert did_you_mean("zebra", ["link", "train"]) == ""
+
+
+def test_a_recorded_command_says_what_a_file_and_the_environment_decided(monkeypatch):
+    write("[reproduce]\nepochs = 3\nimages = false\nstrict = false\n", "here.toml")
+    monkeypatch.setenv("SIGHTLINE_REPRODUCE_DIMENSION", "8")
+    root = typer.main.get_command(cli.app)
+    words = ["reproduce", "CORPUS", "-q", "-o", "OUT", "--rows", "AP, DC"]
+    context = root.make_context("sightline", ["--config", "here.toml", *words])
+    name, command, rest = root.resolve_command(context, words)
+    assert list(decided(command.make_context(name, rest, parent=context))) == [
+        *("CORPUS", "--output", "OUT", "--rows", "AP, DC"),
+        *("--epochs", "3", "--dimension", "8", "--no-images"),
+    ]

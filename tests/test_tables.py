@@ -16,7 +16,7 @@ from sightline import Document, DocumentLinks, Link, links_table
 from sightline.image_features import StoredImages
 from sightline.image_files import FileFeatures
 from sightline.link_records import link_records
-from sightline.linking import link
+from sightline.linking import LinkChoices, link
 
 COLUMNS = ["id", "sentence", "text", "image", "image_id", "score", "confidence", "status"]
 DOCUMENT = Document("pets", ("A dog runs.", "A cat sleeps.", "=1+1"), ("a.jpg", "b.jpg", "c.jpg"))
@@ -78,7 +78,7 @@ def test_a_result_is_a_list_of_links_that_can_be_copied():
     again = copy.deepcopy(FOUND)
     assert (again, again.document) == (FOUND, DOCUMENT)
     assert repr(FOUND) == (
-        "DocumentLinks('pets': sentence 1 - image 0 (75%), sentence 0 - image 2 (50%))"
+        "DocumentLinks('pets': sentence 1 - image 0 (75 %), sentence 0 - image 2 (50 %))"
     )
     assert repr(DocumentLinks(DOCUMENT)) == "DocumentLinks('pets': no links)"
     many = DocumentLinks(DOCUMENT, [Link(0, 0, 0.5)] * 9)
@@ -93,7 +93,7 @@ def test_the_record_of_a_result_is_what_the_command_writes():
     assert found == link(model.similarity_matrix(DOCUMENT, features), "dense")
     rows = {name: row for row, name in enumerate(DOCUMENT.images)}
     store = FileFeatures(Path("s"), None, None, features, rows, files=(), failures={})
-    (written,) = link_records(model, [DOCUMENT], StoredImages(store), "dense")
+    (written,) = link_records(model, [DOCUMENT], StoredImages(store), LinkChoices("dense"))
     assert orjson.loads(orjson.dumps(written)) == orjson.loads(orjson.dumps(found.to_dict()))
 
 

@@ -3,15 +3,14 @@
 import os
 import subprocess
 import sys
-from itertools import islice
 
 import orjson
 import pytest
+from training_helpers import first_sections
 
 from sightline import training
 from sightline.batches import open_features
 from sightline.corpus import read
-from sightline.readers.native import write_jsonl
 from sightline.settings import Settings
 
 SMALL = {"dimension": 8, "hidden": 8, "negative_documents": 5, "learning_rate": 1e-3}
@@ -28,12 +27,7 @@ CURVES = {
 
 @pytest.fixture(scope="module")
 def corpus_folder(tmp_path_factory, textbooks):
-    folder = tmp_path_factory.mktemp("corpus")
-    chosen = [*islice(read(textbooks).documents("train"), 12),
-              *islice(read(textbooks).documents("val"), 6)]  # fmt: skip
-    write_jsonl(chosen, folder / "documents.jsonl")
-    (folder / "features").symlink_to(textbooks / "features")
-    return folder
+    return first_sections(tmp_path_factory.mktemp("corpus"), textbooks, train=12, val=6)
 
 
 @pytest.fixture

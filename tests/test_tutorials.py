@@ -47,6 +47,15 @@ def test_few_blocks_are_not_run_and_each_says_why():
         assert re.fullmatch(r"not run: .{10,}", block.comment), (name, block)
 
 
+def test_the_recipes_of_changes_say_how_many_files_they_touch():
+    words = {"One file": 1, "Two files": 2, "Three files": 3}
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    _, similarity, _, output = re.split(r"^### A new ", text, flags=re.M)
+    for recipe in (similarity, output):
+        said = re.search(r"^(\w+ files?) in `src`", recipe, re.M)[1]
+        assert words[said] == len(set(re.findall(r"^--- (src/\S+)", recipe, re.M)))
+
+
 def test_every_command_has_a_page_that_uses_it():
     from typer.main import get_command
 

@@ -2,9 +2,11 @@ import io
 import random
 import tarfile
 import tracemalloc
+from functools import partial
 
 import orjson
 import pytest
+import test_readers
 from test_mmc4 import RECORD as MMC4_RECORD
 from test_obelics import RECORD as OBELICS_RECORD
 
@@ -41,11 +43,7 @@ def sample(key, record=NATIVE, *images):
 END = bytes(1024)
 
 
-def read_tar(data, tmp_path, **options):
-    path = tmp_path / "shard.tar"
-    path.write_bytes(data)
-    problems = Problems()
-    return list(read_webdataset(path, problems, **options)), problems.first
+read_tar = partial(test_readers.read_bytes, reader=read_webdataset, name="shard.tar")
 
 
 def files(path):

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from sightline import word_vectors as module
 from sightline.problems import ProblemError, Problems, SightlineError
 from sightline.vocabulary import Vocabulary
-from sightline.word_vectors import Coverage, WordVectors, embedding_matrix, read_word_vectors
+from sightline.word_embedding import Coverage, embedding_matrix
+from sightline.word_vectors import WordVectors, read_word_vectors
 
 WORDS = ["the", "t-shirt", "don't", "鱼", "a"]
 VECTORS = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)

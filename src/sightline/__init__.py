@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sightline import metrics
+    from sightline.article_links import link_file
     from sightline.corpus import Corpus, read
     from sightline.document_links import DocumentLinks, links_table
     from sightline.document_rows import documents_from
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from sightline.linking import Link
     from sightline.model import LinkModel
     from sightline.problems import SightlineError
+    from sightline.readers.native import write_jsonl
 
 __version__ = "0.1.0"
 
@@ -32,9 +34,11 @@ __all__ = [
     "SightlineError",
     "documents_from",
     "evaluate",
+    "link_file",
     "links_table",
     "metrics",
     "read",
+    "write_jsonl",
 ]
 
 _MODULES = {
@@ -48,9 +52,11 @@ _MODULES = {
     "SightlineError": "problems",
     "documents_from": "document_rows",
     "evaluate": "evaluation",
+    "link_file": "article_links",
     "links_table": "document_links",
     "metrics": "metrics",  # a module of functions
     "read": "corpus",
+    "write_jsonl": "readers.native",
 }
 
 # Not for type checkers, which would take any name for one of ours.

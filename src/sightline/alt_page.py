@@ -7,17 +7,15 @@ style in.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
-from importlib.resources import files
 
 from sightline.alt_text import ArticleAlts, Candidate, ImageAlt
-from sightline.article_body import clean
 from sightline.articles import Article
+from sightline.confidence import confidence_text
 from sightline.decode_pool import DecodePool
+from sightline.html_writing import clean, page_head, page_part
+from sightline.progress import counted
 from sightline.shown_article import Picture, cut, encode_picture
 
 _SIDE = 320  # pixels of a picture
@@ -26,25 +24,11 @@ _NAME_SHOWN, _TEXT_SHOWN = 120, 2_000
 
 def alt_page(alts: ArticleAlts, pictures: Mapping[int, Picture], facts: Sequence[str] = ()) -> str:
     """Render the page; `pictures` by the index of the image, as far as there are any."""
-    css = "".join(
-        (files("sightline") / "data" / name).read_text("utf-8")
-        for name in ("sample_page.css", "alt_page.css")
-    )
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
     page = alts.article.page
     title = f"Alternative texts: {clean(cut(page.title or alts.article.path.stem, 200))}"
     images = "".join(_image(image, pictures.get(image.index)) for image in alts.images)
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{title}</title>\n<style>{css}</style>\n</head>\n<body>\n"
+        f"{page_head(title, [page_part('sample_page.css'), page_part('alt_page.css')])}<body>\n"
         f'<header><h1 dir="auto">{title}</h1>\n{_summary(alts)}</header>\n'
         f"<main>\n{images or '<p>The article has no image.</p>'}{_left_out(alts)}</main>\n"
         f'<footer class="soft">{" · ".join(map(clean, facts))}</footer>\n</body>\n</html>\n'
@@ -64,7 +48,7 @@ def alt_pictures(article: Article, pool: DecodePool) -> dict[int, Picture]:
 
 def _summary(alts: ArticleAlts) -> str:
     """What was found in all, with the way to the images that it was found in."""
-    words = f"{_count(len(alts.images), 'image')}, {_count(alts.findings, 'finding')}."
+    words = f"{counted(len(alts.images), 'image')}, {counted(alts.findings, 'finding')}."
     counts = Counter(str(finding.code) for image in alts.images for finding in image.findings)
     rows = "".join(
         f'<tr><th scope="row">{code}</th><td>{count}</td><td>{_places(alts, code)}</td></tr>\n'
@@ -114,13 +98,12 @@ def _caption(image: ImageAlt) -> str:
 
 def _picture(image: ImageAlt, picture: Picture | None) -> str:
     if picture is None:
-        status = (image.status or "missing").replace("_", " ")
-        return f'<div class="broken">{clean(status)}: {clean(image.reason or "no picture")}</div>'
-    data = base64.b64encode(picture.data).decode()
+        known = filter(None, ((image.status or "").replace("_", " "), image.reason))
+        return f'<div class="broken">{clean(": ".join(known) or "no picture")}</div>'
     # Its text is beside it: read out here as well, it would be heard twice.
     return (
         f'<img alt="Image {image.index + 1}" width="{picture.width}" height="{picture.height}" '
-        f'src="data:{picture.kind};base64,{data}">'
+        f'src="{picture.address}">'
     )
 
 
@@ -140,7 +123,7 @@ def _facts(candidate: Candidate) -> Iterator[str]:
         yield "<b>linked</b>"
     yield f"score {candidate.score:.2f}"
     if candidate.confidence is not None:
-        yield f"confidence {100 * candidate.confidence:.0f} %"
+        yield f"confidence {clean(confidence_text(candidate.confidence))}"
     if not candidate.fits:
         yield "too long or too short to be read out"
     yield f"sentence {candidate.sentence + 1:,}"
@@ -150,7 +133,7 @@ def _facts(candidate: Candidate) -> Iterator[str]:
 
 def _left_out(alts: ArticleAlts) -> str:
     rows = sorted(alts.article.page.left_out.images.items())
-    items = "".join(f"<li>{_count(count, 'image')}: {clean(reason)}</li>" for reason, count in rows)
+    items = "".join(f"<li>{counted(n, 'image')}: {clean(reason)}</li>" for reason, n in rows)
     return f"<h2>Not looked at</h2>\n<ul>{items}</ul>\n" if items else ""
 
 
@@ -158,7 +141,3 @@ def _text(text: str | None) -> str:
     if text is None:
         return "<em>none</em>"
     return f"<bdi>{clean(cut(text, _TEXT_SHOWN))}</bdi>" if text.strip() else "<em>empty</em>"
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

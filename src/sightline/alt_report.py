@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 from sightline.alt_text import ArticleAlts, Candidate, ImageAlt
 from sightline.alt_writing import Written
+from sightline.confidence import confidence_text
+from sightline.progress import counted
 from sightline.tag_attributes import one_line
 
 _LONGEST_SHOWN = 160  # characters of a text in the report
@@ -65,14 +68,18 @@ def _image_record(image: ImageAlt) -> dict[str, Any]:
     return record
 
 
-def alt_lines(alts: ArticleAlts, written: Written | None = None) -> Iterator[str]:
-    """Yield the report of an article line by line."""
+def alt_lines(
+    alts: ArticleAlts, written: Written | None = None, *, every_image: bool = True
+) -> Iterator[str]:
+    """Yield the report of an article line by line; of all images, or of those with a finding."""
+    if not every_image and not alts.findings:
+        return
     name = one_line(alts.article.document.id)
-    yield f"{name}: {_count(len(alts.images), 'image')}, {_count(alts.findings, 'finding')}"
-    for image in alts.images:
+    yield f"{name}: {counted(len(alts.images), 'image')}, {counted(alts.findings, 'finding')}"
+    for image in alts.images if every_image else filter(attrgetter("findings"), alts.images):
         yield from _image_lines(image, name, written)
     for reason, count in sorted(alts.article.page.left_out.images.items()):
-        yield f"  not looked at: {_count(count, 'image')} ({reason})"
+        yield f"  not looked at: {counted(count, 'image')} ({reason})"
 
 
 def _image_lines(image: ImageAlt, article: str, written: Written | None) -> Iterator[str]:
@@ -99,7 +106,7 @@ def _image_lines(image: ImageAlt, article: str, written: Written | None) -> Iter
 def _facts(candidate: Candidate) -> Iterator[str]:
     yield f"score {candidate.score:.2f}"
     if candidate.confidence is not None:
-        yield f"confidence {100 * candidate.confidence:.0f} %"
+        yield f"confidence {confidence_text(candidate.confidence)}"
     if candidate.linked:
         yield "linked"
     if not candidate.fits:
@@ -118,7 +125,3 @@ def _quoted(text: str | None) -> str:
 def _shown(text: str) -> str:
     line = one_line(text)
     return line if len(line) <= _LONGEST_SHOWN else f"{line[: _LONGEST_SHOWN - 1]}…"
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 
 from sightline.document_measures import DocumentMeasures
 from sightline.problems import MissingExtraError
+from sightline.progress import counted
 from sightline.report.run_folders import Run
 
 FloatArray = NDArray[np.float64]
 
 #: The paper reduces the content of images and of sentences to so many dimensions each.
-CONTENT_DIMENSIONS = 20
+_CONTENT_DIMENSIONS = 20
 #: So many of the hardest and of the easiest documents are listed.
-RANKED = 10
+_RANKED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +115,8 @@ def analyse(runs: Sequence[Run], measures: DocumentMeasures | None) -> Analysis:
         regressions,
         directions,
         [_between(one, other) for one, other in combinations(compared, 2)],
-        ranked[:RANKED],
-        ranked[::-1][:RANKED],
+        ranked[:_RANKED],
+        ranked[::-1][:_RANKED],
         notes,
     )
 
@@ -130,7 +131,7 @@ def regress(regressors: str, auc_D: FloatArray, regressors_DK: FloatArray) -> Re
     elif columns == 0:
         reason = f"{regressors} is the same for every document"
     elif documents < columns + 2:
-        reason = f"{documents} documents are too few for {columns} regressors"
+        reason = f"{_are(documents)} too few for {counted(columns, 'regressor')}"
     else:
         ols, with_constant = _statsmodels()
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -143,7 +144,7 @@ def regress(regressors: str, auc_D: FloatArray, regressors_DK: FloatArray) -> Re
     return Regression(regressors, documents, columns, reason=reason)
 
 
-def principal_components(vectors_DE: FloatArray, count: int = CONTENT_DIMENSIONS) -> FloatArray:
+def principal_components(vectors_DE: FloatArray, count: int = _CONTENT_DIMENSIONS) -> FloatArray:
     """The vectors along their first principal components; fewer where there are no more."""
     centred = vectors_DE - vectors_DE.mean(axis=0)
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
@@ -159,7 +160,7 @@ def correlate(first: str, second: str, one_D: FloatArray, other_D: FloatArray) -
     documents = len(one_D)
     reason = None
     if documents < 3:
-        reason = f"{documents} documents in common are too few"
+        reason = f"{_are(documents, ' in common')} too few"
     for name, series in ((first, one_D), (second, other_D)):
         if reason is None and np.ptp(series) == 0:
             reason = f"{name} is the same for every document"
@@ -229,10 +230,14 @@ def _notes(measures: DocumentMeasures | None) -> list[str]:
         notes.append("Without --word-vectors there is no spread or content of sentences.")
     if measures.left_out:
         notes.append(
-            f"{measures.left_out:,} documents are left out of the regressions: none of their "
+            f"{_are(measures.left_out)} left out of the regressions: none of their "
             "images has features, or none of their sentences a word with a vector."
         )
     return notes
+
+
+def _are(documents: int, which: str = "") -> str:
+    return counted(documents, f"document{which} is", f"documents{which} are")
 
 
 def _independent(regressors_DK: FloatArray) -> FloatArray:

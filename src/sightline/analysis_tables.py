@@ -16,7 +16,7 @@ _FEW_PAIRS = 5
 _PAPER_P = dict.fromkeys(("dii", "sis", "dii-stress"), "<< .01")
 #: Below this a p-value is only said to be small.
 _SMALLEST_P = 0.001
-ABSENT = "-"
+_ABSENT = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,9 @@ def _variance_table(analysis: Analysis) -> Table:
         )  # fmt: skip
         notes += _absences(model, regressions)
     for dataset, paper in VARIANCE_EXPLAINED.items():
-        shares = [f"{paper.spread:.0f}", _PAPER_P.get(dataset, ABSENT)]
-        shares += [f"{paper.spread_and_content:.0f}", ABSENT, ABSENT, ABSENT]
-        rows.append([f"paper, {TITLES[dataset]}: AP", *(ABSENT for _ in alone), *shares])
+        shares = [f"{paper.spread:.0f}", _PAPER_P.get(dataset, _ABSENT)]
+        shares += [f"{paper.spread_and_content:.0f}", _ABSENT, _ABSENT, _ABSENT]
+        rows.append([f"paper, {TITLES[dataset]}: AP", *(_ABSENT for _ in alone), *shares])
     notes.append(
         "Adjusted: the R2 of spread + content less what as many regressors explain by chance."
     )
@@ -129,7 +129,7 @@ def _spearman_table(correlations: Sequence[Correlation]) -> Table:
         [f"{c.first} and {c.second}", _rho(c.rho), _p(c.p), f"{c.documents:,}"] for c in ordered
     ]
     rows += [
-        [f"paper, {TITLES[dataset]}: DC and AP", _rho(rho), ABSENT, ABSENT]
+        [f"paper, {TITLES[dataset]}: DC and AP", _rho(rho), _ABSENT, _ABSENT]
         for dataset, rho in SPEARMAN_DC_AP.items()
     ]
     header = ["Spearman correlation of AUC", "rho", "p", "documents"]
@@ -142,9 +142,9 @@ def _documents_table(title: str, documents: Sequence[RankedDocument]) -> Table:
         [
             document.id,
             f"{document.auc:.1f}",
-            *(ABSENT if n is None else f"{n:,}" for n in (document.sentences, document.images)),
+            *(_ABSENT if n is None else f"{n:,}" for n in (document.sentences, document.images)),
             *(
-                ABSENT if spread is None else f"{spread:.3f}"
+                _ABSENT if spread is None else f"{spread:.3f}"
                 for spread in (document.image_spread, document.text_spread)
             ),
         ]
@@ -154,14 +154,14 @@ def _documents_table(title: str, documents: Sequence[RankedDocument]) -> Table:
 
 
 def _percent(share: float | None) -> str:
-    return ABSENT if share is None else f"{100 * share:.1f}"
+    return _ABSENT if share is None else f"{100 * share:.1f}"
 
 
 def _rho(rho: float | None) -> str:
-    return ABSENT if rho is None else f"{rho:.2f}"
+    return _ABSENT if rho is None else f"{rho:.2f}"
 
 
 def _p(p: float | None) -> str:
     if p is None:
-        return ABSENT
+        return _ABSENT
     return f"< {_SMALLEST_P}" if p < _SMALLEST_P else f"{p:.3f}"

@@ -6,19 +6,16 @@ page's script lights up their partners.
 
 from __future__ import annotations
 
-import base64
-import re
+import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
-from html import escape
 from itertools import groupby
 
+from sightline.html_writing import clean
 from sightline.pages import BlockKind, Page
 from sightline.shown_article import ShownArticle, ShownImage, cut, sentence_texts
 
-# HTML has no such characters, and half a surrogate pair cannot be written at all.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 #: A caption further away than this many blocks stays where it is.
 _CAPTION_REACH = 3
 _CELLS = " | "  # between the cells of a row, as the readers write it
@@ -34,11 +31,6 @@ _CONTAINERS = {
     BlockKind.QUOTE: "blockquote",
     BlockKind.TABLE_ROW: "table",
 }
-
-
-def clean(text: str) -> str:
-    """Escape what the article says."""
-    return escape(_CONTROLS.sub("\ufffd", text))
 
 
 def image_title(article: ShownArticle, index: int) -> str:
@@ -178,8 +170,7 @@ class ArticleBody:
             if begin >= stop or not (self.live or self.by_sentence[sentence]):
                 continue
             parts.append(self._piece(index, at, begin))
-            inner = self._piece(index, begin, stop)
-            parts.append(self._sentence(sentence, inner, begin == begins, stop == ends))
+            parts.append(self._sentence(sentence, index, begin, stop))
             at = stop
         parts.append(self._piece(index, at, end))
         if end == len(text):
@@ -201,15 +192,22 @@ class ArticleBody:
             v for v, place in sorted(places.items(), key=lambda p: p[1]) if start <= place < end
         ]
 
-    def _sentence(self, sentence: int, inner: str, first: bool, last: bool) -> str:
+    def _sentence(self, sentence: int, index: int, start: int, end: int) -> str:
+        """A sentence, or the part of it that stands in a cell; its end has its numbers."""
         links = self.by_sentence[sentence]
         level = max((_level(self.strengths[number]) for number in links), default=0)
-        name = f' id="sentence-{sentence + 1}"' if first else ""
-        badges = "".join(self._badge(number) for number in links) if last else ""
-        end = f'<span class="badges">{badges}</span>' if last else ""
-        return (
-            f'<span class="sentence s{level}"{name} data-sentence="{sentence}">{inner}{end}</span>'
-        )
+        begins, ends = (place - self.starts[index] for place in self.article.spans[sentence])
+        name = f' id="sentence-{sentence + 1}"' if start == begins else ""
+        if end == ends:
+            tied = end - _last_letter(self.article.blocks[index].text[start:end])
+            badges = "".join(self._badge(number) for number in links)
+            inner = (
+                f'{self._piece(index, start, tied)}<span class="tied">'
+                f'{self._piece(index, tied, end)}<span class="badges">{badges}</span></span>'
+            )
+        else:
+            inner = self._piece(index, start, end)
+        return f'<span class="sentence s{level}"{name} data-sentence="{sentence}">{inner}</span>'
 
     def _badge(self, number: int) -> str:
         link = self.article.links[number]
@@ -269,7 +267,7 @@ class ArticleBody:
             words = cut(self.texts[link.sentence], _SENTENCE_SHOWN)
             items.append(
                 f'<span data-link="{number}">“{clean(words)}”, '
-                f"{self.article.words_of(link)}. </span>"
+                f"{clean(self.article.words_of(link))}. </span>"
             )
         if not (items or self.live):
             return ""
@@ -279,10 +277,9 @@ class ArticleBody:
 def _shown(image: ShownImage, title: str) -> str:
     if image.picture is not None:
         picture = image.picture
-        data = base64.b64encode(picture.data).decode()
         return (
             f'<img alt="{clean(title)}" width="{picture.width}" height="{picture.height}" '
-            f'src="data:{picture.kind};base64,{data}">'
+            f'src="{picture.address}">'
         )
     reason = image.reason or "No picture of it is in this page."
     return (
@@ -294,6 +291,17 @@ def _shown(image: ShownImage, title: str) -> str:
 def _level(strength: float) -> int:
     """A strength in five steps, which the style knows."""
     return min(5, 1 + int(5 * strength))
+
+
+def _last_letter(text: str) -> int:
+    """How many characters make up the last letter that is seen, marks and joiners with it."""
+    letters = text.rstrip()
+    start = max(0, len(letters) - 1)
+    while start and (
+        unicodedata.category(letters[start])[0] in "MC" or letters[start - 1] == "\u200d"
+    ):
+        start -= 1
+    return len(text) - start
 
 
 def _wrapped(container: str | None, parts: list[str]) -> str:

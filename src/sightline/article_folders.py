@@ -15,15 +15,17 @@ from sightline.readers.page_folder import TEXT_SUFFIX, find_pages, images_in
 _CORPORA = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".jsonl.zip", ".parquet", ".tar")
 
 
-def without_folders(inputs: Iterable[Path]) -> list[Path]:
+def without_folders(inputs: Iterable[Path], dropped: Counter[str] | None = None) -> list[Path]:
     """Give the articles in and below plain folders in place of these; all else stays as it is.
 
     A text file counts where images lie beside it and no other article: together they are one. A
-    folder without any article stays too, for what reads it to say what it is not.
+    folder without any article stays too, for what reads it to say what it is not. `dropped` counts
+    what lies in the folders and is no article, but for images.
     """
     found: list[Path] = []
+    dropped = Counter() if dropped is None else dropped
     for path in inputs:
-        found += _articles_below(path) or [path] if _is_plain_folder(path) else [path]
+        found += _articles_below(path, dropped) or [path] if _is_plain_folder(path) else [path]
     return list(dict.fromkeys(found))
 
 
@@ -37,21 +39,22 @@ def _is_plain_folder(path: Path) -> bool:
     return False
 
 
-def _articles_below(folder: Path) -> list[Path]:
+def _articles_below(folder: Path, dropped: Counter[str]) -> list[Path]:
     root = folder.resolve()
     by_place: dict[Path, list[Path]] = defaultdict(list)
-    for file in find_pages(root, Counter(), KINDS):
+    for file in find_pages(root, dropped, KINDS):
         by_place[file.parent].append(folder / file.relative_to(root))
-    return [article for place, files in by_place.items() for article in _of_one(place, files)]
-
-
-def _of_one(place: Path, files: list[Path]) -> list[Path]:
-    articles = [file for file in files if file.suffix.lower() != TEXT_SUFFIX]
-    if articles or not images_in(place):
-        return articles
-    if len(files) > 1:
+    found: list[Path] = []
+    mixed: list[Path] = []
+    for place, files in by_place.items():
+        articles = [file for file in files if file.suffix.lower() != TEXT_SUFFIX]
+        if not articles and images_in(place):
+            articles, mixed = (files, mixed) if len(files) == 1 else ([], files)
+        dropped["texts without images of their own"] += len(files) - len(articles)
+        found += articles
+    if mixed and not found:
         raise SightlineError(
-            f"{files[0].parent}: {len(files)} texts lie beside the images, and nothing says which "
+            f"{mixed[0].parent}: {len(mixed)} texts lie beside the images, and nothing says which "
             "belong together; put each text with its images into a folder of its own."
         )
-    return files
+    return found

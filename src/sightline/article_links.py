@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from sightline.articles import Article, ArticleImages, read_article
-from sightline.clip_model import ClipModel
+from sightline.choices import MaxLinks, Policy, Unit
+from sightline.clip_model import Model
 from sightline.decode_pool import DecodePool
+from sightline.document_links import DocumentLinks
 from sightline.fetching import Fetcher
 from sightline.image_features import ImageSource
-from sightline.link_records import link_records
+from sightline.link_records import link_records, open_model
 from sightline.linking import Link, LinkChoices
-from sightline.model import LinkModel
-from sightline.pages import Unit
 from sightline.problems import Problems, SightlineError
 from sightline.shown_article import (
     Picture,
@@ -42,8 +42,32 @@ def read_articles(
             problems.add(path, None, None, str(error).removeprefix(f"{path}: "))
 
 
+def link_file(
+    path: str | Path,
+    model: Model | str | Path = "default",
+    policy: Policy = "assignment",
+    max_links: MaxLinks = "all",
+    *,
+    threshold: float = 0.0,
+    min_confidence: float = 0.0,
+    unit: Unit = "sentence",
+) -> DocumentLinks:
+    """The links of an HTML, Markdown, text, PDF, DOCX or EPUB file, as `sightline link` finds them.
+
+    Its sentences and images are those of `document` of the result; `images` says which of them
+    could be read. A model that is used for many files is better opened once.
+    """
+    opened = open_model(model) if isinstance(model, str | Path) else model
+    article = read_article(path, unit=unit, images_beside=True)
+    choices = LinkChoices(policy, max_links, threshold, min_confidence)
+    with DecodePool() as pool:
+        record = link_article(opened, article, choices, pool)
+    statuses = [{key: one[key] for key in ("id", "status", "reason")} for one in record["images"]]
+    return DocumentLinks(article.document, (Link(**one) for one in record["links"]), statuses)
+
+
 def link_article(
-    model: LinkModel | ClipModel,
+    model: Model,
     article: Article,
     choices: LinkChoices,
     pool: DecodePool | None,
@@ -61,16 +85,7 @@ def link_article(
             "images of an article; use another model."
         )
     source = source or ArticleImages([article], model.image_backbone, pool)
-    (record,) = link_records(
-        model,
-        [article.document],
-        source,
-        choices.policy,
-        choices.max_links,
-        True,
-        choices.threshold,
-        choices.min_confidence,
-    )
+    (record,) = link_records(model, [article.document], source, choices, matrix=True)
     record["images"] = [
         {**status, "alt": image.alt, "caption": image.caption, "position": image.position}
         for status, image in zip(record["images"], article.images, strict=True)

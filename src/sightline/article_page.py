@@ -8,22 +8,18 @@ of the links and their list are still there.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 import re
-from html import escape
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
-import orjson
 
-from sightline.article_body import ArticleBody, clean, image_title
+from sightline.article_body import ArticleBody, image_title
+from sightline.html_writing import clean, page_head, page_part, page_scripts, policy_hashes
 from sightline.pages import BlockKind
+from sightline.progress import counted
 from sightline.shown_article import ShownArticle, cut, weight_text
 
-_PAGE, _LIVE = "article_page", "article_live"
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 #: Cells of the matrix that a browser draws without a pause.
 _MOST_CELLS = 30_000
@@ -42,26 +38,14 @@ def render_article(article: ShownArticle, live: bool = False) -> str:
     A live one stands in a frame of the service's page, which tells it the links and hears of
     corrections (`data/article_live.js`); it is given an article without links.
     """
-    parts = [_PAGE, _LIVE] if live else [_PAGE]
-    scripts = [_data(f"{part}.js") for part in parts]
-    styles = [_data(f"{part}.css") for part in parts]
-    policy = (
-        "default-src 'none'; img-src data:; "
-        f"style-src {_hashes(styles)}; script-src {_hashes(scripts)}; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    scripts, styles = _scripts_and_styles(live)
     language = article.language or ""
     lang = f' lang="{language}"' if _LANGUAGE.fullmatch(language) else ""
     body = ArticleBody(article, live)
     title = clean(cut(article.title, 300) or "Article")
     heading = "" if body.titled else f'<h1 dir="auto">{title}</h1>\n'
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{title}</title>\n{_elements('style', styles)}\n</head>\n"
+        f"{page_head(title, styles, scripts)}"
         f'<body class="{article.measure}">\n'
         '<a class="skip" href="#article">Skip to the article</a>\n'
         f"{_bar(article, live)}\n"
@@ -71,15 +55,19 @@ def render_article(article: ShownArticle, live: bool = False) -> str:
         f"{_PANEL}\n</div>\n"
         f'<div class="after">\n{_links(article, body, live)}\n{_matrix(article)}\n'
         f"{_footer(article)}\n</div>\n"
-        f"{_json_block(article, body)}\n{_elements('script', scripts)}\n</body>\n</html>\n"
+        f"{page_scripts(_script_data(article, body), scripts)}</body>\n</html>\n"
     )
 
 
 def live_hashes() -> tuple[str, str]:
     """The sources of the live page's scripts and styles, for the policy of the page around it."""
-    parts = (_PAGE, _LIVE)
-    scripts, styles = ([_data(f"{part}.{kind}") for part in parts] for kind in ("js", "css"))
-    return _hashes(scripts), _hashes(styles)
+    scripts, styles = _scripts_and_styles(live=True)
+    return policy_hashes(scripts), policy_hashes(styles)
+
+
+def _scripts_and_styles(live: bool) -> tuple[list[str], list[str]]:
+    parts = ["article_page", "article_live"] if live else ["article_page"]
+    return [page_part(f"{part}.js") for part in parts], [page_part(f"{part}.css") for part in parts]
 
 
 _PANEL = (
@@ -90,32 +78,15 @@ _PANEL = (
 )
 
 
-def _data(name: str) -> str:
-    return (files("sightline") / "data" / name).read_text("utf-8")
-
-
-def _hashes(texts: list[str]) -> str:
-    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()) for text in texts)
-    return " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
-
-
-def _elements(name: str, texts: list[str]) -> str:
-    return "\n".join(f"<{name}>{text}</{name}>" for text in texts)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'s' * (number != 1)}"
-
-
 def _bar(article: ShownArticle, live: bool) -> str:
     """The strip at the top: what is linked, and how strong a link must be to be shown."""
-    counts = f'<span id="count">{_count(len(article.links), "link")}</span>'
+    counts = f'<span id="count">{counted(len(article.links), "link")}</span>'
     if not article.links and not live:
         return f'<header class="bar"><strong>Sightline</strong> <span>{counts}</span></header>'
     weights = [article.weight(link) for link in article.links] or [0.0]
     step = 0.01 if article.measure == "confidence" else 0.001
     # Rounded down, so that the lowest place shows all links and the highest at least one.
-    low, high = (math.floor(weight / step) * step for weight in (min(weights), max(weights)))
+    low, high = (math.floor(weight / step) * step for weight in (min(0, *weights), max(weights)))
     shown = weight_text(low, article.measure)
     return (
         '<header class="bar"><strong>Sightline</strong>'
@@ -144,7 +115,7 @@ def _links(article: ShownArticle, body: ArticleBody, live: bool) -> str:
             f'<tr data-link="{number}"><td><a href="#image-{link.image + 1}" aria-label="'
             f'{clean(image_title(article, link.image))}">{link.image + 1}</a></td>'
             f'<td dir="auto"><a href="#sentence-{link.sentence + 1}">{text}</a></td>'
-            f"<td>{weight_text(article.weight(link), article.measure)}</td></tr>"
+            f"<td>{clean(weight_text(article.weight(link), article.measure))}</td></tr>"
         )
     return (
         '<section aria-labelledby="links"><h2 id="links">Links</h2>'
@@ -186,22 +157,22 @@ def _matrix_rows(article: ShownArticle) -> list[int]:
 
 def _footer(article: ShownArticle) -> str:
     counts = [
-        _count(len(article.spans), "sentence"),
-        _count(len(article.images), "image"),
-        _count(len(article.links), "link"),
+        counted(len(article.spans), "sentence"),
+        counted(len(article.images), "image"),
+        counted(len(article.links), "link"),
     ]
     lines = []
     unread = [image for image in article.images if image.status != "ok"]
     if unread:
         lines.append(
-            f"{_count(len(unread), 'image')} could not be read; each says why in its place"
+            f"{counted(len(unread), 'image')} could not be read; each says why in its place"
         )
     for reason, number in article.left_out.get("text", {}).items():
         # The page shows code all the same.
         where = "code, shown but never linked" if reason == _CODE else clean(reason)
-        lines.append(f"{_count(number, 'character')} of text: {where}")
+        lines.append(f"{counted(number, 'character')} of text: {where}")
     for reason, number in article.left_out.get("images", {}).items():
-        lines.append(f"{_count(number, 'image')}: {clean(reason)}")
+        lines.append(f"{counted(number, 'image')}: {clean(reason)}")
     items = "".join(f"<li>{line}</li>" for line in lines)
     left = f"<ul>{items}</ul>" if items else "<p>Nothing was left out.</p>"
     facts = " · ".join([*counts, *(clean(fact) for fact in article.facts)])
@@ -211,8 +182,8 @@ def _footer(article: ShownArticle) -> str:
     )
 
 
-def _json_block(article: ShownArticle, body: ArticleBody) -> str:
-    """What the script needs; no `<` in it could end the block or begin a comment."""
+def _script_data(article: ShownArticle, body: ArticleBody) -> Any:
+    """What the script needs."""
     strengths = body.strengths
     data: dict[str, Any] = {
         "measure": article.measure,
@@ -231,10 +202,7 @@ def _json_block(article: ShownArticle, body: ArticleBody) -> str:
             [row, cut(body.texts[row], _ROW_SHOWN), values[place].tolist()]
             for place, row in enumerate(rows)
         ]
-    text = orjson.dumps(_writable(data)).decode()
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return f'<script type="application/json" id="data">{text}</script>'
+    return _writable(data)
 
 
 def _writable(value: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from sightline.backbones import Backbone
+from sightline.choices import Unit
 from sightline.decode_pool import DecodePool
 from sightline.documents import Document
 from sightline.fetching import Fetcher
@@ -24,7 +25,7 @@ from sightline.image_headers import recognise
 from sightline.images import Decoded, Status, decode
 from sightline.isolation import read_contents, read_page_bounded
 from sightline.page_corpus import decode_data_uri
-from sightline.pages import Page, PageImage, Unit, page_to_document
+from sightline.pages import Page, PageImage, page_to_document
 from sightline.problems import SightlineError
 from sightline.readers.html_images import is_remote
 from sightline.readers.page_folder import find_image, with_images_beside
@@ -86,19 +87,25 @@ class Article:
 
 
 def article_kind(path: Path) -> Kind | None:
-    """Tell by its first bytes, then by its suffix, what kind of article a file is, if any."""
+    """Tell by its first bytes, then by its suffix, what kind of article a file is, if any.
+
+    Of what cannot be looked into, such as a pipe or a link that leads nowhere, the suffix tells it,
+    so that reading it says what is wrong.
+    """
+    kind = KINDS.get(path.suffix.lower())
     if not path.is_file():
-        return None
+        return kind if path.is_symlink() or (path.exists() and not path.is_dir()) else None
     try:
         with path.open("rb") as file:
             head = file.read(1024)
     except OSError as error:
+        if kind is not None:
+            return kind
         raise SightlineError(f"{path}: cannot be read: {error.strerror}.") from error
     if head.lstrip().startswith(b"%PDF-"):
         return "pdf"
     if head.startswith(b"PK") and b"mimetypeapplication/epub+zip" in head[30:64]:
         return "epub"
-    kind = KINDS.get(path.suffix.lower())
     return "html" if kind is None and recognise(head) == "HTML" else kind
 
 
@@ -108,7 +115,7 @@ def is_article(path: Path) -> bool:
 
 
 def read_article(
-    path: Path,
+    path: str | Path,
     *,
     unit: Unit = "sentence",
     fetch: Fetcher | None = None,
@@ -121,6 +128,7 @@ def read_article(
     `images_beside`, a page that refers to no image has those of its folder, if no other page is
     there.
     """
+    path = Path(path)
     kind = article_kind(path)
     if kind is None:
         what = "is not HTML, Markdown, text, PDF, DOCX or EPUB" if path.exists() else "no such file"
@@ -133,6 +141,8 @@ def read_article(
     else:
         contents = read_contents(path, kind)
         page, files = contents.page, contents.files
+    if not page.blocks and not page.images:
+        raise SightlineError(f"{path}: {_nothing(page)}.")
     finder = _ImageFinder(path, files, fetch)
     found = [finder.find(image) for image in page.images]
     named = replace(
@@ -144,23 +154,30 @@ def read_article(
     )
     document = page_to_document(named, _identifier(path), unit=unit, read_seconds=contents.seconds)
     document = replace(document, folder=path.parent)
-    images = tuple(
-        ArticleImage(
-            name=name,
-            content=content,
-            position=position,
-            alt=image.alt,
-            caption=image.caption,
-            title=image.title,
-            decorative=image.decorative,
-            status=Status.missing if content is None else None,
-            reason=reason,
-        )
-        for image, position, (name, content, reason) in zip(
-            page.images, document.extra["positions"], found, strict=True
-        )
+    placed = zip(page.images, document.extra["positions"], found, strict=True)
+    return Article(path, kind, page, document, tuple(_article_image(*one) for one in placed))
+
+
+def _article_image(image: PageImage, position: int, found: _Found) -> ArticleImage:
+    name, content, reason = found
+    return ArticleImage(
+        name=name,
+        content=content,
+        position=position,
+        alt=image.alt,
+        caption=image.caption,
+        title=image.title,
+        decorative=image.decorative,
+        status=Status.missing if content is None else None,
+        reason=reason,
     )
-    return Article(path, kind, page, document, images)
+
+
+def _nothing(page: Page) -> str:
+    """Say of a page without text and images what was left out of it."""
+    left_out = page.left_out.to_record()
+    reasons = ", ".join(dict.fromkeys(reason for counts in left_out.values() for reason in counts))
+    return "holds no text and no images" + (f" but what is left out: {reasons}" if reasons else "")
 
 
 _Found = tuple[str, Path | bytes | None, str | None]

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,14 @@ from sightline.files import write_atomically
 from sightline.onnx_files import read_constants
 from sightline.problems import SightlineError
 
+if TYPE_CHECKING:  # it needs Pillow, which is imported where pixels are
+    from sightline.image_colours import Pixels
+
 FloatArray = NDArray[np.float32]
-Pixels = NDArray[np.uint8]
 
 DEFAULT = "efficientnet-lite0"
 #: Raised when the same weights and preprocessing begin to give other features.
-FEATURES_VERSION = 1
+_FEATURES_VERSION = 1
 
 _DATA = Path(__file__).with_name("data")
 # Hash of the ONNX file that `efficientnet_lite.convert` makes; scripts/make_backbone.py prints it.
@@ -164,7 +166,7 @@ class Backbone:
         return {
             "backbone": self.name,
             "preprocessing": self.preprocessing.to_json(),
-            "version": FEATURES_VERSION,
+            "version": _FEATURES_VERSION,
             "weights_sha256": self.weights_sha256,
         }
 

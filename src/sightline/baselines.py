@@ -32,7 +32,7 @@ FloatArray = NDArray[np.float32]
 NAMES = ("random", "object-detection")
 
 #: The paper tries K = 1 ... 20 classes an image.
-LARGEST_K = 20
+_LARGEST_K = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +128,9 @@ class ObjectDetector:
     def image_vectors(self, features: FloatArray) -> list[FloatArray]:
         """For each K, the unit mean of the names of an image's K most probable classes."""
         scores = self._backbone.class_scores(features)
-        top = np.argsort(-scores, axis=1, kind="stable")[:, :LARGEST_K]
+        top = np.argsort(-scores, axis=1, kind="stable")[:, :_LARGEST_K]
         sums = self._classes[top].cumsum(axis=1)
-        return [_unit(sums[:, k]) for k in range(LARGEST_K)]  # a mean's direction is its sum's
+        return [_unit(sums[:, k]) for k in range(_LARGEST_K)]  # a mean's direction is its sum's
 
     def _mean(self, words: Iterable[str]) -> FloatArray:
         rows = [self._row[word] for word in words if word in self._row]
@@ -147,7 +147,7 @@ def _scores_by_k(
     cutoffs: Collection[int],
 ) -> list[list[DocumentScore]]:
     """The documents' scores for each K."""
-    by_k: list[list[DocumentScore]] = [[] for _ in range(LARGEST_K)]
+    by_k: list[list[DocumentScore]] = [[] for _ in range(_LARGEST_K)]
     for document, rows in documents:
         sentences = detector.sentence_vectors(document.sentences)
         images_by_k = detector.image_vectors(store.vectors(rows))

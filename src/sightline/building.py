@@ -42,7 +42,8 @@ def build_corpus(
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SightlineError(f"{output}: cannot be made a folder: {error.strerror}") from error
+        reason = f"cannot be made a folder: {error.strerror}; name another"
+        raise SightlineError(f"{output}: {reason}.") from error
     write_jsonl(_checked(name, counter.counted(documents), problems, dropped), output / DOCUMENTS)
     statistics = counter.statistics()
     manifest = {

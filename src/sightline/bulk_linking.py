@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from sightline.assignment import assign, assign_many
 from sightline.batches import IntArray
-from sightline.linking import Link, MaxLinks, Policy
+from sightline.choices import MaxLinks, Policy
+from sightline.linking import Link
 from sightline.numpy_encoders import FloatArray
 
 #: Numbers of one block's sentence vectors: 8 MB, which stay in the caches while they are used.

@@ -33,7 +33,7 @@ from sightline.progress import Progress
 
 #: Fewer documents do not tell chance from truth: the estimates of 30 COCO documents differ by
 #: some points of confidence between draws (docs/confidence.md).
-MINIMUM_DOCUMENTS = 30
+_MINIMUM_DOCUMENTS = 30
 #: More add nothing that could be measured.
 _MOST_DOCUMENTS = 1000
 #: Per pair; a smaller gain in likelihood is none.
@@ -99,9 +99,9 @@ def store_calibration(folder: Path, calibration: Calibration) -> None:
 def estimate(documents: list[EncodedDocument], rng: np.random.Generator) -> Calibration:
     """The calibration under which mixtures of these documents are likeliest."""
     usable = [d for d in documents if len(d.sentence_SE) and len(d.image_VE)]
-    if len(usable) < MINIMUM_DOCUMENTS:
+    if len(usable) < _MINIMUM_DOCUMENTS:
         raise SightlineError(
-            f"Calibrating needs at least {MINIMUM_DOCUMENTS} documents with sentences and images; "
+            f"Calibrating needs at least {_MINIMUM_DOCUMENTS} documents with sentences and images; "
             f"there are {len(usable)}."
         )
     mixtures = mix(usable, rng)

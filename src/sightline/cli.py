@@ -112,7 +112,7 @@ def _explain_usage(error: Any) -> None:
         sentence = f"{error.message}.{did_you_mean(option, known)}"
     else:
         sentence = error.format_message().replace("\n\t", " ").removeprefix("Invalid value: ")
-    complain(sentence)
+    complain(sentence if sentence.endswith((".", "?")) else f"{sentence}.")
 
 
 def _forget_output() -> None:

@@ -20,6 +20,7 @@ import numpy as np
 import orjson
 
 from sightline.backbones import Backbone, BackboneError, FloatArray, Preprocessing
+from sightline.files import read_json_object
 from sightline.problems import MissingExtraError
 
 _CLASSES = {"clip": "CLIPModel", "siglip": "SiglipModel"}
@@ -239,16 +240,6 @@ def _preprocessing(processor: Mapping[str, Any], side: int) -> Preprocessing:
 
 
 def _read_json(folder: Path, name: str) -> dict[str, Any]:
-    try:
-        content = orjson.loads((folder / name).read_bytes())
-    except FileNotFoundError:
-        raise BackboneError(
-            f"{folder} is not a whole CLIP or SigLIP folder: {name} is missing."
-        ) from None
-    except OSError as error:
-        raise BackboneError(f"{folder / name} cannot be read: {error.strerror}.") from None
-    except orjson.JSONDecodeError as error:
-        raise BackboneError(f"{folder / name} is not JSON ({error}).") from None
-    if not isinstance(content, dict):
-        raise BackboneError(f"{folder / name} must hold a JSON object.")
-    return content
+    if not (folder / name).exists():
+        raise BackboneError(f"{folder} is not a whole CLIP or SigLIP folder: {name} is missing.")
+    return read_json_object(folder / name, BackboneError)

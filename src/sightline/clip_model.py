@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.backbones import Backbone, BackboneError, FloatArray
+from sightline.choices import MaxLinks, Policy
 from sightline.clip_backbones import (
     ClipNetwork,
     folder_kind,
@@ -18,15 +19,14 @@ from sightline.clip_backbones import (
     pooled,
     quiet_transformers,
 )
-from sightline.document_links import DocumentLinks
+from sightline.document_links import DocumentLinks, all_read, link_document
 from sightline.documents import Document
 from sightline.features import FeatureStore
-from sightline.image_features import ImageFiles, StoredImages, groups
-from sightline.linking import MaxLinks, Policy, link
+from sightline.image_features import ImageFiles, ImageSource, StoredImages, groups
+from sightline.linking import LinkChoices
+from sightline.model import Features, LinkModel
 from sightline.numpy_encoders import similarity_matrices
 from sightline.problems import SightlineError
-
-Features = FeatureStore | NDArray[np.floating] | None
 
 _SENTENCES_AT_ONCE = 64
 _TOKENIZERS = ("tokenizer.json", "vocab.json", "spiece.model", "tokenizer.model")
@@ -115,10 +115,23 @@ class ClipModel:
         policy: Policy = "assignment",
         max_links: MaxLinks = "all",
         features: Features = None,
+        *,
+        threshold: float = 0.0,
+        min_confidence: float = 0.0,
     ) -> DocumentLinks:
-        """The links of a document, best first; `linking.link` describes the policies."""
-        similarity_SV = self.similarity_matrix(document, features)
-        return DocumentLinks(document, link(similarity_SV, policy, max_links))
+        """The links of a document, best first, as `LinkModel.link` gives them."""
+        choices = LinkChoices(policy, max_links, threshold, min_confidence)
+        if isinstance(features, np.ndarray):
+            images, vectors = all_read(document), features
+        else:
+            (images,), vectors = self._source(features).read([document])
+        return link_document(
+            document,
+            images,
+            lambda readable: self.similarity_matrix(readable, vectors),
+            self.calibration,
+            choices,
+        )
 
     def _text_features(self, sentences: list[str]) -> FloatArray:
         import torch
@@ -172,13 +185,16 @@ class ClipModel:
                 f"model's have {self.feature_dimension}."
             )
 
+    def _source(self, store: FeatureStore | None) -> ImageSource:
+        if store is None:
+            return ImageFiles(self.image_backbone)
+        self.check_features(store)
+        return StoredImages(store)
+
     def _image_features(
         self, documents: Sequence[Document], store: FeatureStore | None
     ) -> FloatArray:
-        if store is not None:
-            self.check_features(store)
-        source = ImageFiles(self.image_backbone) if store is None else StoredImages(store)
-        statuses, features = source.read(documents)
+        statuses, features = self._source(store).read(documents)
         for document, images in zip(documents, statuses, strict=True):
             for image in images:
                 if image["status"] != "ok":
@@ -187,6 +203,10 @@ class ClipModel:
                         f"{image['status']}: {image['reason']}"
                     )
         return features
+
+
+#: What links documents: a model of ours, or a folder as its makers trained it.
+Model = LinkModel | ClipModel
 
 
 def _unit(vectors: FloatArray) -> FloatArray:

@@ -121,6 +121,11 @@ def links_with(confidence_SV: FloatArray, links: Iterable[Link]) -> list[Link]:
     ]
 
 
+def confidence_text(confidence: float) -> str:
+    """A confidence in percent, for people; what is not quite certain is not said to be."""
+    return ">99 %" if 0.995 <= confidence < 1 else f"{100 * confidence:.0f} %"
+
+
 def _present(score_SV: FloatArray) -> NDArray[np.int64]:
     """How many sentences and images of each matrix are no padding."""
     present_SV = score_SV > -np.inf

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 import typer
 
 from sightline.problems import MissingExtraError, Problem, Problems
+from sightline.progress import counted
 from sightline.verbosity import is_quiet, is_verbose
 
 if TYPE_CHECKING:
-    from sightline.linking import MaxLinks
+    from sightline.choices import MaxLinks
 
 #: Problems beyond this many are counted but no longer printed one by one.
 _PRINTED_PROBLEMS = 20
@@ -102,7 +103,8 @@ def report(problem: Problem) -> None:
 def say_problems(problems: Problems) -> None:
     """Say at the end how many records were skipped."""
     if problems.count:
-        say(f"{problems.count:,} bad records were skipped (--strict stops at the first)")
+        skipped = counted(problems.count, "bad record was", "bad records were")
+        say(f"{skipped} skipped (--strict stops at the first)")
 
 
 def print_json(value: object) -> None:

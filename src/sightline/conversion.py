@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
+from sightline.choices import CorpusFormat
 from sightline.corpus import Corpus
 from sightline.documents import Document, split_name
 from sightline.problems import SightlineError
@@ -21,8 +21,6 @@ from sightline.readers.parquet import write_parquet
 from sightline.readers.tar_shards import write_shard, write_shards
 from sightline.readers.webdataset import MAX_IMAGE, is_webdataset, read_samples, sample_files
 from sightline.unpacking import image_extension, unpack_image
-
-Format = Literal["native", "hessel2019", "mmc4", "obelics", "webdataset"]
 
 #: What a file of each format is called; the paper's release is always a folder.
 _JSONL = (".jsonl", ".jsonl.gz", ".jsonl.zst")
@@ -55,7 +53,7 @@ class Conversion:
 def convert(
     corpus: Corpus,
     output: Path,
-    to: Format,
+    to: CorpusFormat,
     *,
     links_from_matches: bool = False,
     links_from_layout: bool = False,
@@ -82,7 +80,7 @@ def convert(
     return conversion
 
 
-def _output_path(output: Path, to: Format) -> Path:
+def _output_path(output: Path, to: CorpusFormat) -> Path:
     if output.name.endswith(_SUFFIXES[to]):
         return output
     if not output.suffix or output.is_dir():
@@ -161,7 +159,9 @@ def _unpacked(
     return document if tuple(names) == document.images else replace(document, images=tuple(names))
 
 
-def _write_documents(documents: Iterator[Document], to: Format, conversion: Conversion) -> None:
+def _write_documents(
+    documents: Iterator[Document], to: CorpusFormat, conversion: Conversion
+) -> None:
     path, leftovers = conversion.output, conversion.leftovers
     if to == "hessel2019":
         _write_release(documents, conversion)

@@ -11,7 +11,7 @@ from sightline.problems import Problems, SightlineError
 from sightline.readers.hessel2019 import FILE_NAME, numbered_hessel2019, read_hessel2019
 from sightline.readers.recognition import numbered_any, read_any_jsonl, read_any_parquet
 from sightline.readers.tar_shards import SUFFIX
-from sightline.readers.webdataset import is_webdataset, read_samples, read_webdataset, shards
+from sightline.readers.webdataset import read_samples, read_webdataset, shards
 
 Reader = Callable[[Path, Problems, bool], Iterator[Document]]
 
@@ -33,13 +33,19 @@ _EXPECTED = (
 )
 
 
+#: The split that stands for every document, also one without a split.
+ALL = "all"
+
+
 class SplitNotFound(SightlineError):
     """No document has the split that was asked for; the message lists those that there are."""
 
     def __init__(self, path: Path, split: str, found: Iterable[str | None]) -> None:
-        names = [name for name in found if name is not None]
+        seen = list(found)
+        names = [name for name in seen if name is not None]
         there = f"its splits are {', '.join(names)}" if names else "its documents have no split"
-        super().__init__(f"{path}: no document has the split {split!r}, {there}.")
+        sentence = f"no document has the split {split!r}, {there}; {ALL!r} takes every document"
+        super().__init__(f"{path}: {sentence if seen else 'no document could be read'}.")
 
 
 class Corpus:
@@ -60,7 +66,7 @@ class Corpus:
     ) -> None:
         self.path = path  # as the user named it: a file, or the folder that holds it
         self.file = file
-        self.split = split
+        self.split = None if split == ALL else split
         self.problems = problems
         # The splits seen by the passes so far, in order; None stands for documents without one.
         self.splits: dict[str | None, None] = {}
@@ -73,15 +79,21 @@ class Corpus:
         return f"Corpus({str(self.path)!r}{split})"
 
     def __iter__(self) -> Iterator[Document]:
-        return self.documents(self.split)
+        documents = self.documents(self.split)
+        first = next(documents, None)
+        if first is not None:
+            yield first
+        elif self.split is not None and self.splits:
+            raise self.split_not_found(self.split)
+        yield from documents
 
     def documents(self, split: str | None = None) -> Iterator[Document]:
         """Yield the documents of one split, or all; `validation` and `dev` mean `val`.
 
-        A document without a split belongs to none. A split that is not there gives nothing;
-        `split_not_found` says so to the user.
+        A document without a split belongs to none but `all`. A split that is not there gives
+        nothing; `split_not_found` says so to the user.
         """
-        wanted, root, splits = split_name(split), self.root, self.splits
+        wanted, root, splits = split_name(None if split == ALL else split), self.root, self.splits
         for document in self._reader(self.file, _Pass(self), self._allow_empty):
             splits.setdefault(document.split)
             if wanted is None or split_name(document.split) == wanted:
@@ -93,17 +105,21 @@ class Corpus:
     def located(self) -> Iterator[tuple[str, Document]]:
         """Yield the documents of plain iteration, each after its place: `documents.jsonl:12`.
 
-        Bad records are passed over; plain iteration reports them.
+        Of a reader that tells no places, documents are counted. Bad records are passed over; plain
+        iteration reports them.
         """
-        wanted, file, problems = split_name(self.split), self.file, Problems(keep=0)
+        wanted, file, reader = split_name(self.split), self.file, self._reader
+        given = (file, Problems(keep=0), self._allow_empty)
         found: Iterator[tuple[str, Document]]
-        if is_webdataset(file):
-            samples = read_samples(file, problems, self._allow_empty)
+        if reader is read_webdataset:
+            samples = read_samples(*given)
             found = ((":".join(map(str, sample.place)), sample.document) for sample in samples)
+        elif reader in (read_hessel2019, read_any_jsonl, read_any_parquet):
+            numbered = numbered_hessel2019 if reader is read_hessel2019 else numbered_any
+            found = ((f"{file}:{place}", document) for place, document in numbered(*given))
         else:
-            numbered = numbered_hessel2019 if file.name == FILE_NAME else numbered_any
-            pairs = numbered(file, problems, self._allow_empty)
-            found = ((f"{file}:{place}", document) for place, document in pairs)
+            counted = enumerate(reader(*given), 1)
+            found = ((f"{self.path}, document {n}", document) for n, document in counted)
         return (
             (place, document)
             for place, document in found

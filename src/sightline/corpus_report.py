@@ -28,6 +28,7 @@ from sightline.image_checks import (
     check_images,
     has_image_files,
 )
+from sightline.progress import counted
 
 _SAME = {
     "same_name": "",
@@ -158,7 +159,7 @@ def _rows(report: CorpusReport) -> Iterator[tuple[str, str]]:
     frequent = f"{documents.frequent_words:,} of them at least {FREQUENT} times"
     yield "words", f"{documents.words:,}, {frequent}"
     unknown = documents.statistics.unknown_links
-    yield "unknown links", f"{unknown:,} documents ({100 * _unknown_share(documents):.1f} %)"
+    yield "unknown links", f"{counted(unknown, 'document')} ({100 * _unknown_share(documents):.1f} %)"
     for shared in documents.shared_sentences:
         yield "shared sentences", _shared_words(shared)
     for kind, found in report.leaks.items():
@@ -167,7 +168,7 @@ def _rows(report: CorpusReport) -> Iterator[tuple[str, str]]:
     yield "image files", _files_words(report)
     if report.features is not None:
         features = report.features
-        yield "features", f"{features.checked:,} images looked up in {features.store}"
+        yield "features", f"{counted(features.checked, 'image')} looked up in {features.store}"
         yield "  without a row", _finding(features.missing)
         yield "  NaN or infinity", _finding(features.damaged)
 

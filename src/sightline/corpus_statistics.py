@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sightline.documents import Document, split_name
+from sightline.histograms import mean_and_median
 from sightline.paper import DatasetRow
 
 #: Hashes of image names gathered before they are sorted in among the others.
@@ -120,7 +121,7 @@ class StatisticsCounter:
 
 
 class _Distinct:
-    """How many different strings were added, by 8-byte hashes.
+    """How many different strings were added, by 8-byte hashes: half of what `HashCounts` keeps.
 
     Two of ten million strings share a hash with a probability of about 3 in a million.
     """
@@ -145,21 +146,8 @@ class _Distinct:
 
 
 def _sizes(counts: Counter[int]) -> Sizes:
-    total = counts.total()
-    if not total:
-        return Sizes(0.0, 0.0, 0)
-    mean = sum(size * count for size, count in counts.items()) / total
-    middle = (_nth(counts, (total - 1) // 2) + _nth(counts, total // 2)) / 2
-    return Sizes(middle, mean, max(counts))
-
-
-def _nth(counts: Counter[int], index: int) -> int:
-    """Give the value at `index` of the sorted sizes."""
-    for size in sorted(counts):
-        index -= counts[size]
-        if index < 0:
-            return size
-    raise IndexError(index)
+    mean, median = mean_and_median(counts)
+    return Sizes(median, mean, max(counts, default=0))
 
 
 # ---- as a table

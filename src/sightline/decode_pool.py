@@ -23,7 +23,6 @@ from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
-from types import TracebackType
 from typing import Self, cast
 
 import numpy as np
@@ -42,6 +41,7 @@ from sightline.decode_worker import (
     shared_memory,
 )
 from sightline.images import DEFAULT_LIMITS, Decoded, Interpolation, Limits, Status, decode
+from sightline.machine import bound_cores
 from sightline.problems import SightlineError
 
 _Target = tuple[int, Interpolation]
@@ -79,7 +79,7 @@ class DecodePool:
         ahead: int = 4,
         together: int = 1,
     ) -> None:
-        self.workers = workers or _cpus()
+        self.workers = workers or bound_cores()
         self.limits = limits
         self.ahead = ahead
         self.together = together
@@ -96,12 +96,7 @@ class DecodePool:
             self._places.put(None)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -112,9 +107,11 @@ class DecodePool:
                 worker.process.kill()
         if threads is not None:
             threads.shutdown(cancel_futures=True)
-        for worker in self._alive:
+        with self._lock:
+            # A second Ctrl-C may have ended the wait above, and threads still bury workers.
+            left, self._alive = self._alive, set()
+        for worker in left:
             worker.end()
-        self._alive.clear()
 
     def decode_many(
         self,
@@ -313,7 +310,3 @@ def _crashed(code: int | None) -> Decoded:
 def _path_bytes(path: Path) -> bytes:
     """Encode any path, even one that no file can have, as a worker in another folder sees it."""
     return str(Path(path).absolute()).encode("utf-8", "surrogatepass")
-
-
-def _cpus() -> int:
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

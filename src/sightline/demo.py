@@ -19,7 +19,7 @@ from sightline.alt_report import alt_lines
 from sightline.alt_text import audit_article, with_candidates
 from sightline.article_links import link_article, read_articles
 from sightline.baselines import random_baseline
-from sightline.clip_model import ClipModel
+from sightline.clip_model import Model
 from sightline.corpus import read
 from sightline.decode_pool import DecodePool
 from sightline.demo_page import Result, demo_page
@@ -28,12 +28,11 @@ from sightline.files import write_atomically
 from sightline.link_writing import page_files, write_links, write_pages
 from sightline.linked_documents import LinkedDocument, linked_documents
 from sightline.linking import LinkChoices
-from sightline.model import LinkModel
 from sightline.problems import Problems, SightlineError
 
 #: The documents come from this split of the data that models are trained on.
 SPLIT = "val"
-ARTICLES = ("threats-to-biodiversity.html", "solenoid-valve-cable-fix.md")
+_ARTICLES = ("threats-to-biodiversity.html", "solenoid-valve-cable-fix.md")
 #: Says that a folder was written by a demo and may be written again.
 _MARK = ".sightline-demo"
 
@@ -52,7 +51,7 @@ class DemoFolder:
     @property
     def articles(self) -> list[Path]:
         """The articles among the documents."""
-        return [self.documents / name for name in ARTICLES]
+        return [self.documents / name for name in _ARTICLES]
 
     @property
     def links(self) -> Path:
@@ -87,7 +86,7 @@ def copy_documents(root: Path) -> DemoFolder:
     return folder
 
 
-def link_corpus(model: LinkModel | ClipModel, folder: DemoFolder, pool: DecodePool) -> list[Result]:
+def link_corpus(model: Model, folder: DemoFolder, pool: DecodePool) -> list[Result]:
     """Link the corpus, write its records, and score it beside random similarities."""
     linked = list(
         linked_documents(
@@ -113,7 +112,7 @@ def _score(one: LinkedDocument) -> DocumentScore:
 
 
 def link_articles(
-    model: LinkModel | ClipModel,
+    model: Model,
     folder: DemoFolder,
     pool: DecodePool,
     facts: tuple[str, ...],
@@ -126,13 +125,14 @@ def link_articles(
     return list(pages.values())
 
 
-def report_alt(model: LinkModel | ClipModel, folder: DemoFolder, pool: DecodePool) -> int:
+def report_alt(model: Model, folder: DemoFolder, pool: DecodePool) -> int:
     """Write the report on the first article's alternative texts; gives the number of findings."""
     (article,) = read_articles(folder.articles[:1], Problems(strict=True))
     alts = with_candidates(
         audit_article(article), link_article(model, article, LinkChoices(), pool)
     )
-    write_atomically(folder.alt, "".join(f"{line}\n" for line in alt_lines(alts)).encode())
+    lines = alt_lines(alts, every_image=False)
+    write_atomically(folder.alt, "".join(f"{line}\n" for line in lines).encode())
     return alts.findings
 
 

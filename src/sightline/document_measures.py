@@ -43,11 +43,11 @@ class DocumentMeasures:
 
 def spread(vectors_NE: NDArray[np.floating]) -> float:
     """Mean squared distance of the vectors, each made a unit vector, to their centroid."""
-    unit_NE = unit_vectors(vectors_NE)
+    unit_NE = _unit_vectors(vectors_NE)
     return float(((unit_NE - unit_NE.mean(axis=0)) ** 2).sum(axis=1).mean())
 
 
-def unit_vectors(vectors_NE: NDArray[np.floating]) -> FloatArray:
+def _unit_vectors(vectors_NE: NDArray[np.floating]) -> FloatArray:
     """The vectors divided by their lengths; a zero vector stays zero."""
     wide = vectors_NE.astype(np.float64)
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
@@ -119,9 +119,9 @@ def measure_documents(
             sizes.append((len(document.sentences), len(document.images)))
             text_spread = 0.0 if sentence_SE is None else spread(sentence_SE)
             spreads.append((spread(image_VE), text_spread))
-            image_content.append(unit_vectors(image_VE).mean(axis=0))
+            image_content.append(_unit_vectors(image_VE).mean(axis=0))
             if sentence_SE is not None:
-                text_content.append(unit_vectors(sentence_SE).mean(axis=0))
+                text_content.append(_unit_vectors(sentence_SE).mean(axis=0))
     sizes_D2 = np.array(sizes, np.int64).reshape(-1, 2)
     spreads_D2 = np.array(spreads).reshape(-1, 2)
     return DocumentMeasures(

@@ -35,6 +35,22 @@ def link_cap(sentences: Tensor, images: Tensor, max_links: MaxLinks) -> Tensor:
     return every.clamp(max=max_links)
 
 
+def document_similarity(
+    name: str,
+    similarity_DDSV: Tensor,
+    sentences_D: Tensor,
+    images_D: Tensor,
+    max_links: MaxLinks = "all",
+) -> Tensor:
+    """Sim(S_i, V_j) for all pairs of documents, by the name that the paper gives the function."""
+    if name == "NoStruct":  # the batch holds one sentence and one image each
+        return similarity_DDSV[:, :, 0, 0]
+    if name == "DC":
+        return dense_correspondence(similarity_DDSV, sentences_D, images_D)
+    function = {"TK": top_k, "AP": assignment}[name]
+    return function(similarity_DDSV, sentences_D, images_D, max_links)
+
+
 def dense_correspondence(similarity_DDSV: Tensor, sentences_D: Tensor, images_D: Tensor) -> Tensor:
     """DC: each sentence is aligned with its best image and each image with its best sentence.
 

@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import msgspec
 
 from sightline.problems import SightlineError
+from sightline.progress import counted
 
 FIELDS = ("id", "sentences", "images", "links", "split")
 _FIELDS = frozenset(FIELDS)
@@ -44,6 +45,11 @@ class Document:
     extra: dict[str, Any] = field(default_factory=dict, hash=False)
     folder: Path | None = field(default=None, compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        for name in ("sentences", "images"):
+            if isinstance(getattr(self, name), str):  # whose letters would be taken for them
+                raise FieldError(name, "expected a list of texts, found one text")
+
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Document:
         """Make a document of a decoded JSON object; `FieldError` names what is wrong with it."""
@@ -59,11 +65,7 @@ class Document:
 
     def __repr__(self) -> str:
         words = {"sentence": self.sentences, "image": self.images, "link": self.links}
-        facts = [
-            f"{len(found)} {word}{'s' * (len(found) != 1)}"
-            for word, found in words.items()
-            if found is not None
-        ]
+        facts = [counted(len(found), word) for word, found in words.items() if found is not None]
         facts += [] if self.split is None else [f"split {self.split!r}"]
         return f"Document({self.id!r}: {', '.join(facts)})"
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.batches import PackedDocuments, open_features, pack_documents
-from sightline.clip_model import ClipModel
+from sightline.clip_model import Model
 from sightline.confidence import Calibration, with_confidence
 from sightline.corpus import Corpus, read
 from sightline.decode_pool import DecodePool
@@ -160,18 +160,22 @@ def mean_scores(
 
 
 def evaluate(
-    model: LinkModel,
+    model: LinkModel | str | Path,
     corpus: Corpus | str | Path,
     split: str | None = "test",
     features: str | Path | None = None,
     cutoffs: Collection[int] = CUTOFFS,
 ) -> Evaluation:
     """Mean AUC and p@C of a model on a corpus's split, in percent, as `sightline evaluate` says."""
+    if isinstance(model, str | Path):
+        model = LinkModel.from_pretrained(model)
     opened = corpus if isinstance(corpus, Corpus) else read(corpus)
     store = corpus_features(model, opened, split, None if features is None else Path(features))
     before = opened.problems.count
     scores, skipped = score_corpus(model, opened, split, store, cutoffs)
     skipped += opened.problems.count - before
+    if split is not None and not scores and not skipped:
+        raise opened.split_not_found(split)
     return Evaluation(mean_scores(scores, skipped, cutoffs), scores)
 
 
@@ -191,7 +195,7 @@ def corpus_features(
 
 
 def score_documents(
-    model: LinkModel | ClipModel,
+    model: Model,
     corpus: Corpus,
     split: str | None,
     images: ImageSource,

@@ -23,15 +23,17 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import orjson
 
-from sightline.backbones import Backbone, FloatArray, OnnxNetwork, Pixels, Preprocessing
+from sightline.backbones import Backbone, FloatArray, OnnxNetwork, Preprocessing
 from sightline.decode_pool import DecodePool
 from sightline.feature_journal import Failure, FeatureJournal, Rows
 from sightline.features import FeatureError, FeatureStore
 from sightline.files import write_atomically
+from sightline.image_colours import Pixels
 from sightline.image_features import groups
 from sightline.images import DEFAULT_LIMITS, Decoded, Limits, Status, decode
+from sightline.machine import bound_cores
 from sightline.problems import Problems, SightlineError
-from sightline.progress import Progress
+from sightline.progress import Progress, counted
 
 if TYPE_CHECKING:
     from sightline.corpus import Corpus
@@ -47,7 +49,7 @@ _READ_AT_ONCE = 8
 # Four together, and the pixels in shared memory: handing over an image of 256 pixels then takes a
 # worker and this process 0.3 ms less CPU time than one by one through a pipe (measured).
 _DECODED_TOGETHER = 4
-_CORES = DecodePool().workers  # that this process may use
+_CORES = bound_cores()
 
 Decoder = Callable[[Iterable[Path]], Iterator[Decoded]]
 Item = TypeVar("Item")
@@ -91,7 +93,7 @@ class Summary:
         if self.known:
             parts.append(f"{self.known:,} there before")
         if self.duplicates:
-            parts.append(f"{self.duplicates:,} duplicates")
+            parts.append(counted(self.duplicates, "duplicate"))
         words = f"{self.usable:,} of {self.images:,} images have features: {', '.join(parts)}"
         if self.failed:
             words += "; failed: " + ", ".join(f"{n:,} {name}" for name, n in self.failed.items())
@@ -117,7 +119,7 @@ def extract_features(
     are computed side by side, one per core, which wastes no time on waiting for each other.
     """
     problems = problems or Problems()
-    files = find_images(inputs, problems)
+    files = _find_images(inputs, problems)
     with FeatureJournal(folder, backbone) as journal:
         known = len(journal)
         workers = _enough_workers(files) if workers is None else workers
@@ -146,7 +148,7 @@ def extract_features(
 # ---- which images
 
 
-def find_images(inputs: Iterable[Corpus | Path], problems: Problems) -> list[ImageFile]:
+def _find_images(inputs: Iterable[Corpus | Path], problems: Problems) -> list[ImageFile]:
     """The distinct image files of the inputs, in the order of their first appearance."""
     found = dict.fromkeys(file for source in inputs for file in _images_of(source, problems))
     if not found:
@@ -166,10 +168,10 @@ def _images_of(source: Corpus | Path, problems: Problems) -> Iterator[ImageFile]
 
         try:
             corpus = read(source, problems=problems, allow_empty=True)  # sentences do not matter
-        except SightlineError:
+        except SightlineError as error:
             files = sorted(f for f in source.rglob("*") if f.suffix.lower() in SUFFIXES)
             if not files:
-                raise
+                raise SightlineError(f"{error} There is no image either.") from None
             yield from (ImageFile(_text(file.relative_to(source)), file) for file in files)
         else:
             yield from _images_of(corpus, problems)

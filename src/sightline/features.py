@@ -21,7 +21,7 @@ import numpy as np
 import orjson
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from sightline.files import atomic_writer
+from sightline.files import atomic_writer, read_json_object
 from sightline.problems import SightlineError
 
 # The paper's name for the matrix, which says nothing about the backbone.
@@ -176,25 +176,12 @@ def _json_bytes(folder: Path, content: dict[str, Any]) -> bytes:
         raise FeatureError(f"{folder}: an id or the manifest cannot be JSON: {error}.") from error
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    """Read a file that holds one JSON object."""
-    try:
-        content = orjson.loads(path.read_bytes())
-    except OSError as error:
-        raise FeatureError(f"{path} cannot be read: {error.strerror}.") from error
-    except orjson.JSONDecodeError as error:
-        raise FeatureError(f"{path} is not JSON: {error}.") from error
-    if not isinstance(content, dict):
-        raise FeatureError(f"{path} must hold a JSON object.")
-    return content
-
-
 def _read_manifest(folder: Path) -> dict[str, Any] | None:
     """Read how the vectors were made; stores made elsewhere may not say."""
     path = folder / "manifest.json"
     if not path.exists():
         return None
-    manifest = _read_json(path)
+    manifest = read_json_object(path, FeatureError)
     if not isinstance(manifest.get("backbone", ""), str):
         raise FeatureError(f'{path}: "backbone" must be a string.')
     return manifest
@@ -276,7 +263,7 @@ def _read_id2row(folder: Path, rows: int) -> dict[str, int]:
     path = folder / "id2row.json"
     if not path.exists():
         raise FeatureError(f"{path} is missing; it says which row belongs to which image.")
-    id2row = _read_json(path)
+    id2row = read_json_object(path, FeatureError)
     for image, row in id2row.items():
         # Not isinstance: true is no row.
         if type(row) is not int or not 0 <= row < rows:

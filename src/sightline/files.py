@@ -1,4 +1,4 @@
-"""Writing a file so that a crash or a full disk never leaves half of it.
+"""Writing a file so that a crash or a full disk never leaves half of it, and reading JSON.
 
 The data goes to a temporary file in the same folder, is forced to the disk, and then takes the
 name of the old file in one step: a reader sees the old file or the new one, never a mixture.
@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from sightline.problems import SightlineError
 
@@ -22,13 +22,24 @@ def write_atomically(path: Path, data: bytes) -> None:
         handle.write(data)
 
 
+def check_place(path: Path) -> None:
+    """Refuse a place where no file can be; a command may ask before its work begins."""
+    if path.is_dir():
+        raise SightlineError(f"{path} cannot be written: it is a folder; name a file in it.")
+    if path.exists() and not path.is_file():
+        raise SightlineError(f"{path} cannot be written: it exists and is not a regular file.")
+    if not path.resolve().parent.is_dir():
+        raise SightlineError(
+            f"{path} cannot be written: there is no folder {path.parent}; make it first."
+        )
+
+
 @contextmanager
 def atomic_writer(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for writing that takes the place of `path` only if the block succeeds."""
+    check_place(path)
     # A link keeps pointing where it points: what it points to is replaced.
     target = path.resolve()
-    if target.exists() and not target.is_file():
-        raise SightlineError(f"{path} cannot be written: it exists and is not a regular file.")
     temporary = target.with_name(f".sightline-{secrets.token_hex(8)}.tmp")
     try:
         # Not tempfile: its files are private to the user, these get the usual permissions.
@@ -50,6 +61,21 @@ def atomic_writer(path: Path) -> Iterator[IO[bytes]]:
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def read_json_object(path: Path, kind: type[SightlineError] = SightlineError) -> dict[str, Any]:
+    """What a file of one JSON object says; anything else is an error of this kind."""
+    import orjson
+
+    try:
+        content = orjson.loads(path.read_bytes())
+    except OSError as error:
+        raise kind(f"{path} cannot be read: {error.strerror}.") from error
+    except orjson.JSONDecodeError as error:
+        raise kind(f"{path} is not JSON: {error}.") from error
+    if not isinstance(content, dict):
+        raise kind(f"{path} must hold a JSON object.")
+    return content
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -42,9 +42,8 @@ class Histogram:
         total = counts.total()
         if not total:
             return cls(0.0, 0.0, 0, [])
-        mean = sum(number * count for number, count in counts.items()) / total
-        median = (_nth(counts, (total - 1) // 2) + _nth(counts, total // 2)) / 2
-        return cls(mean, median, max(counts), _bins(counts, _nth(counts, int(_BULK * total))))
+        bins = _bins(counts, _nth(counts, int(_BULK * total)))
+        return cls(*mean_and_median(counts), max(counts), bins)
 
     def to_record(self) -> dict[str, Any]:
         """Give it as JSON takes it; a bin is [start, end, count]."""
@@ -64,6 +63,15 @@ class Histogram:
             f"{one!s:>{width}}  {'#' * -(-one.count * _LONGEST_BAR // most)} {one.count:,}"
             for one in self.bins
         ]
+
+
+def mean_and_median(counts: Counter[int]) -> tuple[float, float]:
+    """Of numbers, given with how often each comes; 0 of none."""
+    total = counts.total()
+    if not total:
+        return 0.0, 0.0
+    middle = (_nth(counts, (total - 1) // 2) + _nth(counts, total // 2)) / 2
+    return sum(number * count for number, count in counts.items()) / total, middle
 
 
 def _bins(counts: Counter[int], bulk: int) -> list[Bin]:

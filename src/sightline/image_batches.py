@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from sightline.backbones import Pixels
 from sightline.batches import Batch
 from sightline.decode_pool import DecodePool
+from sightline.image_colours import Pixels
 from sightline.image_files import SquarePreprocessing, became_unreadable, decode_files
 
 #: Images are turned by up to so many degrees, either way (the paper's value).

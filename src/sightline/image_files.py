@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.backbones import Backbone, Pixels, Preprocessing
+from sightline.backbones import Backbone, Preprocessing
 from sightline.decode_pool import DecodePool
 from sightline.documents import Document
 from sightline.features import FeatureStore
+from sightline.image_colours import Pixels
 from sightline.images import Decoded, decode
 from sightline.problems import SightlineError
 

@@ -80,12 +80,12 @@ def _packages(
                 packages |= _packages(asked, other.strip(), {*seen, extra})
         else:
             least = re.search(r"[>=]=\s*([\w.]+)", found["versions"])
-            version = installed_version(found["name"])
+            version = _installed_version(found["name"])
             packages[found["name"]] = Package(found["name"], least[1] if least else None, version)
     return packages
 
 
-def installed_version(name: str) -> str | None:
+def _installed_version(name: str) -> str | None:
     """The version of a package, without importing it."""
     try:
         return metadata.version(name)

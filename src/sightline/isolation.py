@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -88,10 +89,14 @@ def read_contents(
 ) -> Contents:
     """Read a file in a child process; raises `SightlineError` that names it."""
     try:
-        size = path.stat().st_size
+        status = path.stat()
     except OSError as error:
         raise SightlineError(f"{path}: cannot be read: {error.strerror}.") from error
-    if size > limits.file_bytes:
+    if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for
+        raise SightlineError(f"{path}: is not a regular file.")
+    if not os.access(path, os.R_OK):
+        raise SightlineError(f"{path}: cannot be read: Permission denied.")
+    if status.st_size > limits.file_bytes:
         most = limits.file_bytes // 2**20
         raise SightlineError(f"{path}: is larger than {most} MiB, the limit; split it into parts.")
     absolute = str(path.absolute()).encode("utf-8", "surrogateescape").hex()

@@ -16,10 +16,22 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import orjson
+
+from sightline.choices import LinkFormat
 from sightline.csv_cells import text_cell
+from sightline.progress import counted
 from sightline.shown_article import weight_text
 
 Record = Mapping[str, Any]
+
+#: What each format is called over HTTP.
+MEDIA_TYPES: dict[LinkFormat, str] = {
+    "jsonl": "application/x-ndjson",
+    "html": "text/html",
+    "annotations": "application/ld+json",
+    "csv": "text/csv",
+}
 
 CSV_COLUMNS = (
     "id",
@@ -33,7 +45,7 @@ CSV_COLUMNS = (
 )
 
 #: The context of the Web Annotation vocabulary, and the two terms that it does not have.
-CONTEXT: list[Any] = [
+_CONTEXT: list[Any] = [
     "http://www.w3.org/ns/anno.jsonld",
     {"score": "urn:sightline:score", "confidence": "urn:sightline:confidence"},
 ]
@@ -44,6 +56,29 @@ _NAMESPACE = uuid.UUID("7c6a1a52-3f0e-5a8e-9a55-2c9f5b7d1e10")
 _IS_IRI = re.compile(r"(?!(?:java|vb|live)script:)[A-Za-z][A-Za-z0-9+.-]+:", re.IGNORECASE)
 # What a terminal would obey, or a line could not hold.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
+
+
+def link_pieces(linked: Iterable[tuple[Record, str | None]], form: LinkFormat) -> Iterator[bytes]:
+    """Give records in any form but pages, piece by piece.
+
+    Each record comes with the text form that its spans point into, if it is of an article.
+    """
+    records = (record for record, _ in linked)
+    if form == "annotations":
+        yield orjson.dumps(annotation_collection(linked), option=orjson.OPT_INDENT_2) + b"\n"
+    elif form == "csv":
+        yield from map(_encoded, csv_lines(records))
+    else:
+        yield from (orjson.dumps(record) + b"\n" for record in records)
+
+
+def _encoded(line: str) -> bytes:
+    return line.encode("utf-8", "replace")
+
+
+def without_matrix(record: Record) -> dict[str, Any]:
+    """A record as it is written if nobody asked for the similarity matrix."""
+    return {key: value for key, value in record.items() if key != "matrix"}
 
 
 # ---- CSV
@@ -96,7 +131,7 @@ def annotation_collection(pairs: Iterable[tuple[Record, str | None]]) -> dict[st
     name = _name("collection", *(item["id"] for item in items))
     page = {"id": _name("page", name), "type": "AnnotationPage", "startIndex": 0, "items": items}
     collection: dict[str, Any] = {
-        "@context": CONTEXT,
+        "@context": _CONTEXT,
         "id": name,
         "type": "AnnotationCollection",
         "label": "Links between images and sentences",
@@ -165,8 +200,8 @@ def readable_lines(record: Record, width: int, colours: bool) -> Iterator[str]:
     bold, soft, off = ("\x1b[1m", "\x1b[2m", "\x1b[0m") if colours else ("", "", "")
     images, links = record["images"], record["links"]
     counts = (
-        f"{_number(len(images), 'image')}, {_number(len(record['sentences']), 'sentence')}, "
-        f"{_number(len(links), 'link')}"
+        f"{counted(len(images), 'image')}, {counted(len(record['sentences']), 'sentence')}, "
+        f"{counted(len(links), 'link')}"
     )
     yield f"{bold}{_plain(record.get('title') or record['id'])}{off} {soft}{counts}{off}"
     by_image: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
@@ -195,10 +230,6 @@ def readable_lines(record: Record, width: int, colours: bool) -> Iterator[str]:
 
 def _weight(link: Mapping[str, Any]) -> float:
     return float(link["score"] if link["confidence"] is None else link["confidence"])
-
-
-def _number(count: int, word: str) -> str:
-    return f"{count:,} {word}{'s' * (count != 1)}"
 
 
 def _plain(text: str) -> str:

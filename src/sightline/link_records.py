@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sightline.batches import open_features
 from sightline.bulk_linking import Block, link_block, links_in_order, similarity_blocks
 from sightline.clip_backbones import is_clip_folder
-from sightline.clip_model import ClipModel
+from sightline.clip_model import ClipModel, Model
 from sightline.confidence import Calibration, links_with
 from sightline.corpus import Corpus
 from sightline.decode_pool import DecodePool
@@ -20,7 +20,7 @@ from sightline.documents import Document
 from sightline.features import FeatureStore, features_beside
 from sightline.hub import name_from_user
 from sightline.image_features import ImageFiles, ImageSource, StoredImages
-from sightline.linking import LinkChoices, MaxLinks, Policy, confident_links
+from sightline.linking import Link, LinkChoices, confident_links
 from sightline.model import LinkModel
 from sightline.problems import SightlineError
 
@@ -31,9 +31,10 @@ _STORED_AT_ONCE = (512, 16_384, 2_048)
 _FILES_AT_ONCE = (256, 65_536, 8_192)
 #: Documents from which on compiled assignment pays for its loading (0.7 s).
 _COMPILE_FROM = 256
+_USUAL = LinkChoices()
 
 
-def open_model(name_or_folder: str | Path) -> LinkModel | ClipModel:
+def open_model(name_or_folder: str | Path) -> Model:
     """A trained model, or a CLIP or SigLIP folder, which links without training.
 
     A model of the Hugging Face hub is named `hf://owner/name`, so that nobody fetches by mistake.
@@ -44,7 +45,7 @@ def open_model(name_or_folder: str | Path) -> LinkModel | ClipModel:
 
 
 def open_images(
-    model: LinkModel | ClipModel,
+    model: Model,
     corpus: Corpus,
     features: Path | None = None,
     say: Callable[[str], None] = lambda _: None,
@@ -78,22 +79,16 @@ def open_images(
 
 
 def link_records(
-    model: LinkModel | ClipModel,
+    model: Model,
     documents: Iterable[Document],
     images: ImageSource,
-    policy: Policy = "assignment",
-    max_links: MaxLinks = "all",
+    choices: LinkChoices = _USUAL,
     matrix: bool = False,
-    threshold: float = 0.0,
-    min_confidence: float = 0.0,
 ) -> Iterator[dict[str, Any]]:
     """One record per document, in order; an image without features keeps its place.
 
     `matrix` adds the similarity matrix, with null in the columns of images without features.
-    `threshold` is that of the policy of this name; links less sure than `min_confidence` are left
-    out.
     """
-    choices = LinkChoices(policy, max_links, threshold, min_confidence)
     stored = isinstance(images, StoredImages)
     for group in _groups(documents, *(_STORED_AT_ONCE if stored else _FILES_AT_ONCE)):
         # By itself, so that nothing of a group is left in memory when the next one is read.
@@ -101,7 +96,7 @@ def link_records(
 
 
 def _records_of_group(
-    model: LinkModel | ClipModel,
+    model: Model,
     group: list[Document],
     images: ImageSource,
     choices: LinkChoices,
@@ -128,17 +123,10 @@ def _records_of_group(
     ):
         if place in confidences:
             links = links_with(confidences[place], links)
+        links = confident_links(links, choices.min_confidence)
         record: dict[str, Any] = {
             "id": document.id,
-            "links": [
-                {
-                    "sentence": one.sentence,
-                    "image": places[one.image],
-                    "score": one.score,
-                    "confidence": one.confidence,
-                }
-                for one in confident_links(links, choices.min_confidence)
-            ],
+            "links": [_link_record(one, places[one.image]) for one in links],
             "images": of_document,
             "sentences": list(document.sentences),
         }
@@ -148,6 +136,16 @@ def _records_of_group(
                 whole[:, places] = matrices[place]
             record["matrix"] = whole.tolist()
         yield record
+
+
+def _link_record(link: Link, image: int) -> dict[str, Any]:
+    """A link as it is written; its image is counted among those of the document."""
+    return {
+        "sentence": link.sentence,
+        "image": image,
+        "score": link.score,
+        "confidence": link.confidence,
+    }
 
 
 def _confidences(

@@ -5,27 +5,29 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Literal, get_args
 
 from sightline.article_links import shown_article
 from sightline.article_page import render_article
+from sightline.choices import LinkFormat
 from sightline.decode_pool import DecodePool
 from sightline.files import atomic_writer, write_atomically
-from sightline.link_outputs import annotation_collection, csv_lines, readable_lines
+from sightline.link_outputs import link_pieces, readable_lines, without_matrix
 from sightline.linked_documents import LinkedDocument
 from sightline.problems import SightlineError
+from sightline.progress import counted
 
-Form = Literal["jsonl", "html", "annotations", "csv", "list"]
+#: What is written: a format of files, or a list to read on a terminal.
+Form = Literal[LinkFormat, "list"]
 _SUFFIXES: dict[str, Form] = {
-    ".html": "html",
+    **{f".{name}": name for name in get_args(LinkFormat)},
     ".htm": "html",
-    ".csv": "csv",
     ".json": "annotations",
     ".jsonld": "annotations",
 }
 
 
-def form_of(output: Path | None, asked: Form | None, on_terminal: bool) -> Form:
+def form_of(output: Path | None, asked: LinkFormat | None, on_terminal: bool) -> Form:
     """What to write: what was asked for, else what the suffix says, else what suits the reader."""
     if asked is not None:
         return asked
@@ -36,23 +38,27 @@ def form_of(output: Path | None, asked: Form | None, on_terminal: bool) -> Form:
     return _SUFFIXES.get(output.suffix.lower(), "jsonl")
 
 
-def page_files(output: Path | None, articles: Iterable[Path], others: int) -> dict[Path, Path]:
+def page_files(
+    output: Path | None, articles: Iterable[Path], others: int, ending: str = "links"
+) -> dict[Path, Path]:
     """The file of each article's page; one for each, whatever their names have in common."""
     paths = list(dict.fromkeys(articles))
     if others:
-        raise SightlineError("Only articles have a page; write corpora as JSONL or CSV.")
+        raise SightlineError(
+            "Only articles have a page; write corpora as JSONL or CSV: -o links.jsonl."
+        )
     if len(paths) == 1 and output is not None and not output.is_dir():
         return {paths[0]: output}
     if output is None:
         raise SightlineError("Pages need a place: name a file or a folder with -o.")
-    if output.exists() and not output.is_dir():
-        raise SightlineError(f"{output} is a file; several pages need a folder.")
+    if not output.is_dir() and (output.exists() or output.suffix.lower() in (".html", ".htm")):
+        raise SightlineError(f"{output} is the name of a file; several pages need a folder.")
     files: dict[Path, Path] = {}
     taken: set[str] = set()
     for path in paths:
-        name, number = f"{path.stem}.links.html", 2
+        name, number = f"{path.stem}.{ending}.html", 2
         while name.casefold() in taken:
-            name, number = f"{path.stem}-{number}.links.html", number + 1
+            name, number = f"{path.stem}-{number}.{ending}.html", number + 1
         taken.add(name.casefold())
         files[path] = output / name
     return files
@@ -62,19 +68,17 @@ def write_links(
     linked: Iterator[LinkedDocument], form: Form, output: Path | None, matrix: bool
 ) -> None:
     """Write records in any form but pages; a file appears whole or not at all."""
-    if form == "annotations":
-        import orjson
-
-        pairs = [(one.record, one.article.page.text if one.article else None) for one in linked]
-        data = orjson.dumps(annotation_collection(pairs), option=orjson.OPT_INDENT_2) + b"\n"
-        _write(output, [data])
-    elif form == "csv":
-        lines = csv_lines(one.record for one in linked)
-        _write(output, (line.encode("utf-8", "replace") for line in lines))
-    elif form == "list":
-        _write(output, _list(linked))
-    else:
-        _write(output, _json_lines(linked, matrix))
+    if form == "list":
+        write_pieces(output, _list(linked))
+        return
+    records = (
+        (
+            one.record if matrix else without_matrix(one.record),
+            one.article.page.text if one.article else None,
+        )
+        for one in linked
+    )
+    write_pieces(output, link_pieces(records, form))
 
 
 def write_pages(
@@ -92,17 +96,8 @@ def write_pages(
         file.parent.mkdir(parents=True, exist_ok=True)
         page = render_article(shown_article(one.article, one.record, pool, facts))
         write_atomically(file, page.encode("utf-8", "replace"))
-        say(f"{file}: {len(one.record['links'])} links of {len(one.record['images'])} images")
-
-
-def _json_lines(linked: Iterator[LinkedDocument], matrix: bool) -> Iterator[bytes]:
-    import orjson
-
-    for one in linked:
-        record = one.record
-        if not matrix:
-            record = {key: value for key, value in record.items() if key != "matrix"}
-        yield orjson.dumps(record) + b"\n"
+        links, images = (len(one.record[what]) for what in ("links", "images"))
+        say(f"{file}: {counted(links, 'link')} of {counted(images, 'image')}")
 
 
 def _list(linked: Iterator[LinkedDocument]) -> Iterator[bytes]:
@@ -116,7 +111,8 @@ def _list(linked: Iterator[LinkedDocument]) -> Iterator[bytes]:
             yield f"{line}\n".encode("utf-8", "replace")
 
 
-def _write(output: Path | None, pieces: Iterable[bytes]) -> None:
+def write_pieces(output: Path | None, pieces: Iterable[bytes]) -> None:
+    """Write to a file, which appears whole or not at all, or to standard output."""
     if output is None:
         _write_to(sys.stdout.buffer, pieces)
         return

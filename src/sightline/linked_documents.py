@@ -10,7 +10,8 @@ from typing import Any
 
 from sightline.article_links import link_article, read_articles
 from sightline.articles import Article, is_article
-from sightline.clip_model import ClipModel
+from sightline.choices import Unit
+from sightline.clip_model import Model
 from sightline.corpus import Corpus, read
 from sightline.decode_pool import DecodePool
 from sightline.documents import Document
@@ -18,8 +19,6 @@ from sightline.fetching import Fetcher
 from sightline.image_features import ImageSource
 from sightline.link_records import link_records, open_images
 from sightline.linking import LinkChoices
-from sightline.model import LinkModel
-from sightline.pages import Unit
 from sightline.problems import Problems
 
 
@@ -40,7 +39,7 @@ class LinkedDocument:
 
 def linked_documents(
     inputs: Iterable[Path],
-    model: LinkModel | ClipModel,
+    model: Model,
     choices: LinkChoices,
     pool: DecodePool,
     problems: Problems,
@@ -57,20 +56,26 @@ def linked_documents(
     `unit` and `fetch` are for articles; `split`, `features` and `matrix` for corpora: the record of
     an article always has its matrix.
     """
+    corpus, is_empty = None, True
     for path in inputs:
         if is_article(path):
             for article in read_articles([path], problems, unit, fetch, images_beside=True):
                 record = link_article(model, article, choices, pool)
+                is_empty = False
                 yield LinkedDocument(article.document, record, article)
         else:
             corpus = read(path, split=split, problems=problems, allow_empty=True)
             images = open_images(model, corpus, features, say, pool)
-            yield from _of_corpus(corpus, model, images, choices, matrix)
+            for linked in _of_corpus(corpus, model, images, choices, matrix):
+                is_empty = False
+                yield linked
+    if is_empty and corpus is not None and corpus.split is not None and corpus.splits:
+        raise corpus.split_not_found(corpus.split)
 
 
 def _of_corpus(
     corpus: Corpus,
-    model: LinkModel | ClipModel,
+    model: Model,
     images: ImageSource,
     choices: LinkChoices,
     matrix: bool,
@@ -79,18 +84,9 @@ def _of_corpus(
     waiting: deque[Document] = deque()
 
     def watched() -> Iterator[Document]:
-        for document in corpus:
+        for document in corpus.documents(corpus.split):
             waiting.append(document)
             yield document
 
-    for record in link_records(
-        model,
-        watched(),
-        images,
-        choices.policy,
-        choices.max_links,
-        matrix,
-        choices.threshold,
-        choices.min_confidence,
-    ):
+    for record in link_records(model, watched(), images, choices, matrix):
         yield LinkedDocument(waiting.popleft(), record)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.assignment import assign
+from sightline.choices import MaxLinks, Policy
 from sightline.problems import SightlineError
 
-Policy = Literal["assignment", "dense", "top-k", "threshold", "mmc4"]
-MaxLinks = Literal["all", "half"] | int
+_POLICIES = get_args(Policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,12 @@ def link(
       go to their best sentence (the recipe of Multimodal C4).
     """
     sentences, images = similarity_SV.shape
+    if policy not in _POLICIES:
+        expected = f"{', '.join(_POLICIES[:-1])} or {_POLICIES[-1]}"
+        raise SightlineError(f"policy is {policy!r}; expected {expected}.")
+    cap = _cap(sentences, images, max_links)
     if not sentences or not images:
         return []
-    cap = _cap(sentences, images, max_links)
     if policy == "assignment":
         pairs = {(int(s), int(v)) for s, v in assign(similarity_SV, cap, exactly=False)}
     elif policy == "mmc4":
@@ -103,4 +106,8 @@ def _cap(sentences: int, images: int, max_links: MaxLinks) -> int:
     every = min(sentences, images)
     if max_links == "all":
         return every
-    return (every + 1) // 2 if max_links == "half" else min(max_links, every)
+    if max_links == "half":
+        return (every + 1) // 2
+    if isinstance(max_links, bool) or not isinstance(max_links, int) or max_links < 1:
+        raise SightlineError(f"max_links is {max_links!r}; expected all, half or a number from 1.")
+    return min(max_links, every)

@@ -28,11 +28,26 @@ while True:
 _PATIENCE = 20.0
 
 
+def bound_cores() -> int:
+    """Cores that this process is bound to: as many as it may start workers for."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
 def usable_cores() -> float:
     """Cores that this process may use: those it is bound to, and the quota of its container."""
-    bound = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     quota = _quota()
-    return bound if quota is None else min(bound, quota)
+    return bound_cores() if quota is None else min(bound_cores(), quota)
+
+
+def peak_memory_bytes() -> int | None:
+    """The most memory that this process has held so far, where the system says it."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    # Kilobytes on Linux, bytes on macOS.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _quota() -> float | None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
@@ -21,15 +22,17 @@ from numpy.typing import NDArray
 
 from sightline import efficientnet_lite, numpy_encoders
 from sightline.backbones import Backbone, load_backbone
+from sightline.choices import MaxLinks, Policy
 from sightline.compact_weights import compact
-from sightline.confidence import Calibration, calibration_of, with_confidence
-from sightline.document_links import DocumentLinks
+from sightline.confidence import Calibration, calibration_of
+from sightline.document_links import DocumentLinks, all_read, link_document
 from sightline.documents import Document
 from sightline.features import FeatureStore, features_beside
 from sightline.files import write_atomically
 from sightline.hub import DEFAULT, model_folder
+from sightline.image_features import ImageStatus, StoredImages
 from sightline.image_files import read_files
-from sightline.linking import MaxLinks, Policy, link
+from sightline.linking import LinkChoices
 from sightline.model_card import model_card
 from sightline.model_files import (
     FORMAT,
@@ -96,6 +99,8 @@ class LinkModel:
 
     def encode_sentences(self, sentences: Sequence[str]) -> FloatArray:
         """Unit vectors of sentences; equal sentences are encoded once."""
+        if isinstance(sentences, str):
+            raise SightlineError(f"Give a list of sentences, [{shown(sentences)}], not one text.")
         others = [member.model.encode_sentences(sentences) for member in self.members]
         return self._joined(self._encode_sentences(sentences), others)
 
@@ -161,16 +166,45 @@ class LinkModel:
         policy: Policy = "assignment",
         max_links: MaxLinks = "all",
         features: Features = None,
+        *,
+        threshold: float = 0.0,
+        min_confidence: float = 0.0,
     ) -> DocumentLinks:
-        """The links of a document, best first; `linking.link` describes the policies."""
-        similarity_SV = self.similarity_matrix(document, features)
-        found = link(similarity_SV, policy, max_links)
-        return DocumentLinks(document, with_confidence(found, similarity_SV, self.calibration))
+        """The links of a document, best first; `linking.link` describes the policies.
+
+        An image that cannot be read has no link; a warning says so, and `images` of the result why.
+        `threshold` is that of the policy of this name; less sure links than `min_confidence` are
+        left out.
+        """
+        choices = LinkChoices(policy, max_links, threshold, min_confidence)
+        images, vectors = self._read_images(document, features)
+        return link_document(
+            document,
+            images,
+            lambda readable: self.similarity_matrix(readable, vectors),
+            self.calibration,
+            choices,
+        )
 
     @cached_property
     def calibration(self) -> Calibration | None:
         """What gives links their confidence; None for a model that was not calibrated."""
         return calibration_of(self.notes, "notes")
+
+    def _read_images(
+        self, document: Document, features: Features
+    ) -> tuple[list[ImageStatus], NDArray[np.floating]]:
+        """The status of each image of a document, and the features of those that have some."""
+        if isinstance(features, np.ndarray):
+            return all_read(document), features
+        store = self._store(document, features)
+        (statuses,), vectors = StoredImages(store).read([document])
+        return statuses, vectors
+
+    def _store(self, document: Document, features: FeatureStore | None) -> FeatureStore:
+        store = self._features_beside(document) if features is None else features
+        self.check_features(store)
+        return store
 
     def _image_features(
         self, documents: Sequence[Document], features: Features
@@ -179,8 +213,7 @@ class LinkModel:
             return features
         vectors = [np.empty((0, self.feature_dimension), np.float32)]
         for document in documents:
-            store = self._features_beside(document) if features is None else features
-            self.check_features(store)
+            store = self._store(document, features)
             rows = store.rows(document.images)
             if (rows < 0).any():
                 missing = document.images[int(np.argmax(rows < 0))]

@@ -8,16 +8,16 @@ document says is escaped; pictures are small, few and encoded anew.
 
 from __future__ import annotations
 
-import base64
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from sightline.article_body import clean
 from sightline.documents import Document
+from sightline.html_writing import clean
 from sightline.linking import Link
 from sightline.problems import SightlineError
+from sightline.progress import counted
 from sightline.shown_article import Picture, ShownArticle, cut, encode_picture
 from sightline.thumbnails import read_thumbnails
 
@@ -82,9 +82,9 @@ def _true_links(document: Document) -> list[Link]:
 def _heading(document: Document, links: Sequence[Link], found: bool) -> str:
     title = document.extra.get("title")
     name = title if isinstance(title, str) and title.strip() else document.id
-    facts = [_count(len(document.sentences), "sentence"), _count(len(document.images), "image")]
+    facts = [counted(len(document.sentences), "sentence"), counted(len(document.images), "image")]
     if found or document.links is not None:
-        facts.append(_count(len(links), "link" if found else "true link"))
+        facts.append(counted(len(links), "link" if found else "true link"))
     facts += [] if document.split is None else [f"split {document.split}"]
     said = clean(cut(" · ".join(facts), 200))
     return (
@@ -126,14 +126,14 @@ def _sentence(document: Document, sentence: int, figures: Sequence[str]) -> str:
 
 
 def _folded(document: Document, places: Sequence[int], by_sentence: Mapping[int, list[str]]) -> str:
-    words = _count(len(places), "more sentence")
+    words = counted(len(places), "more sentence")
     if linked := sum(place in by_sentence for place in places):
         words += f", {linked:,} of them linked"
     shown = "".join(
         _sentence(document, place, by_sentence.get(place, ())) for place in places[:_FOLDED]
     )
     left = len(places) - _FOLDED
-    rest = f'<div style="{_SOFT}">… {_count(left, "sentence")} …</div>' if left > 0 else ""
+    rest = f'<div style="{_SOFT}">… {counted(left, "sentence")} …</div>' if left > 0 else ""
     return (
         f'<details style="padding-left:0.7em;margin:0.3em 0"><summary style="{_SOFT}">{words}'
         f"</summary>{shown}{rest}</details>"
@@ -148,7 +148,7 @@ def _without_links(
     figures = "".join(
         _figure(document, image, pictures, f"images[{image}]") for image in images[:_NAMES]
     )
-    more = f"… {_count(len(images) - _NAMES, 'image')} …" if len(images) > _NAMES else ""
+    more = f"… {counted(len(images) - _NAMES, 'image')} …" if len(images) > _NAMES else ""
     return (
         f'<div style="margin-top:0.8em"><div style="{_SOFT}">Images without a link</div>'
         f'<div>{figures}<span style="{_SOFT}">{more}</span></div></div>'
@@ -163,10 +163,9 @@ def _figure(document: Document, image: int, pictures: Mapping[str, Picture], wor
     if picture is None:
         seen = f'<span style="border:1px dashed #888888;padding:0 0.5em">{label}</span>'
     else:
-        data = base64.b64encode(picture.data).decode()
         seen = (
             f'<img alt="{clean(words)}" title="{label}" width="{picture.width}" '
-            f'height="{picture.height}" src="data:{picture.kind};base64,{data}" '
+            f'height="{picture.height}" src="{picture.address}" '
             'style="border-radius:3px">'
         )
     return (
@@ -192,7 +191,3 @@ def _pictures(document: Document, linked: Iterable[int]) -> dict[str, Picture]:
             break
         pictures[name] = picture
     return pictures
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'s' * (number != 1)}"

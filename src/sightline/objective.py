@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from sightline import document_similarity
 from sightline.batches import Batch, IntArray
 from sightline.distributed import Processes
+from sightline.document_similarity import document_similarity
 from sightline.encoders import Encoders, OwnDraws
 from sightline.loss import hinge_loss, softmax_loss
 from sightline.settings import Settings
@@ -71,12 +71,9 @@ def _compare(sentence_NE: Tensor, image_ME: Tensor, batch: Batch, settings: Sett
     sentences_D = torch.from_numpy(batch.sentences_D).to(sentence_NE.device)
     images_D = torch.from_numpy(batch.images_D).to(sentence_NE.device)
     similarity_DDSV = similarity_matrices(sentence_NE, image_ME, sentences_D, images_D)
-    if settings.similarity == "NoStruct":  # the batch holds one sentence and one image each
-        return similarity_DDSV[:, :, 0, 0]
-    if settings.similarity == "DC":
-        return document_similarity.dense_correspondence(similarity_DDSV, sentences_D, images_D)
-    function = {"TK": document_similarity.top_k, "AP": document_similarity.assignment}
-    return function[settings.similarity](similarity_DDSV, sentences_D, images_D, settings.max_links)
+    return document_similarity(
+        settings.similarity, similarity_DDSV, sentences_D, images_D, settings.max_links
+    )
 
 
 def loss_of(document_similarity_DD: Tensor, settings: Settings) -> Tensor:

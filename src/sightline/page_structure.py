@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from sightline.readers.html_limits import bound_html
 from sightline.readers.html_tags import BLOCKS, IMAGES, SKIPPED
 
-NUMBER = "data-sightline"
+_NUMBER = "data-sightline"
 
 
 @dataclass
@@ -93,7 +93,7 @@ class _Walk:
                 self.link = _Link(bool(named and named.strip()))
                 self.links.append(self.link)
         elif tag in BLOCKS:
-            number = node.attributes.get(NUMBER) or ""
+            number = node.attributes.get(_NUMBER) or ""
             self.block = int(number) if number.isdigit() else None
 
     def _text(self, text: str) -> None:
@@ -106,7 +106,7 @@ class _Walk:
         if self.link is None:
             return
         alt = attributes.get("alt")
-        number = attributes.get(NUMBER) or ""
+        number = attributes.get(_NUMBER) or ""
         if number.isdigit():
             self.link.images.append(int(number))
             self.link.named = self.link.named or bool(alt and alt.strip())

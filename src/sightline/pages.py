@@ -13,12 +13,11 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any
 
+from sightline.choices import Unit
 from sightline.documents import Document
 
-#: What one sentence of the document is: a sentence of the text, or a whole block.
-Unit = Literal["sentence", "paragraph"]
 Span = tuple[int, int]
 
 # CPU time of the slow splitter: at most the second, and no more than what reading left of the
@@ -45,7 +44,7 @@ class BlockKind(StrEnum):
 
 
 #: Kinds that are no sentences of a document: they name a section, or are not prose.
-NOT_SENTENCES = frozenset({BlockKind.HEADING, BlockKind.CODE})
+_NOT_SENTENCES = frozenset({BlockKind.HEADING, BlockKind.CODE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,7 @@ def page_to_document(
     block_spans = page.spans()
     split = _splitter(unit, page.language, read_seconds)
     for index, block in enumerate(page.blocks):
-        if block.kind in NOT_SENTENCES:
+        if block.kind in _NOT_SENTENCES:
             if block.kind is not BlockKind.HEADING:  # `extra` keeps the headings
                 left_out.text[block.kind.value] += len(block.text)
             continue
@@ -184,7 +183,7 @@ def layout_links(page: Page, linkable: Container[int] | None = None) -> list[tup
     sentences.
     """
     if linkable is None:
-        linkable = {i for i, b in enumerate(page.blocks) if b.kind not in NOT_SENTENCES}
+        linkable = {i for i, b in enumerate(page.blocks) if b.kind not in _NOT_SENTENCES}
     before, after = _neighbours(page, linkable)
     pairs = []
     for index, image in enumerate(page.images):

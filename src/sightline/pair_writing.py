@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import orjson
 
+from sightline.choices import PairFormat
 from sightline.csv_cells import text_cell
 from sightline.decode_pool import DecodePool
 from sightline.files import atomic_writer
@@ -22,7 +23,6 @@ from sightline.readers.tar_shards import SUFFIX, SampleFiles, write_shard, write
 from sightline.readers.webdataset import MAX_IMAGE
 from sightline.unpacking import image_extension
 
-PairFormat = Literal["jsonl", "csv", "webdataset"]
 _SUFFIXES: dict[str, PairFormat] = {".jsonl": "jsonl", ".csv": "csv", SUFFIX: "webdataset"}
 _SHARD_BYTES = 10**9
 _COLUMNS = [column.name for column in fields(Pair) if column.name != "content"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from types import TracebackType
 from typing import Self, TextIO
 
 from sightline.verbosity import is_quiet
@@ -29,6 +28,11 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number of things as people say it: 1 image, 2,000 images."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
 class Progress:
     """Counts done units and shows the rate and the time left."""
 
@@ -45,12 +49,7 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.on_terminal and self.shown > self.started:
             self.stream.write("\r\x1b[K")
             self.stream.flush()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sightline.linking import Link
 
 #: Bins of equal width; ten is what reliability diagrams are commonly drawn with.
-BINS = 10
+_BINS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Reliability:
 
     @classmethod
     def of_links(
-        cls, links: Iterable[Link], true: Iterable[tuple[int, int]], bins: int = BINS
+        cls, links: Iterable[Link], true: Iterable[tuple[int, int]], bins: int = _BINS
     ) -> Reliability:
         """Count links, which have confidences, against the true ones of their document."""
         found = list(links)

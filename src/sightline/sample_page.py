@@ -7,13 +7,9 @@ nothing but the page's own style in.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import io
 import random
 from collections.abc import Iterator, Mapping
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 
 from PIL import Image
@@ -23,15 +19,20 @@ from sightline.corpus_checks import split_order
 from sightline.decode_pool import DecodePool
 from sightline.documents import Document, split_name
 from sightline.files import write_atomically
+from sightline.html_writing import page_head, page_part
 from sightline.image_colours import Pixels
 from sightline.images import Decoded, Status
-from sightline.progress import Progress
-from sightline.thumbnails import image_file
+from sightline.progress import Progress, counted
+from sightline.thumbnails import image_file, jpeg_address, leads_outside
 
 #: What is shown of one document at most; the page says what it leaves out.
 _MOST_SENTENCES, _MOST_IMAGES, _MOST_CHARACTERS = 200, 60, 2000
 _SIDE = 192  # pixels of a picture
-_QUALITY = 75
+_ABSENT = "No such file in the folder of the corpus."
+_OUTSIDE = (
+    "The image lies outside the folder of the corpus, and only those inside are shown; "
+    "'sightline build pages' copies images into it with --copy-images."
+)
 
 Samples = dict[str | None, list[Document]]
 
@@ -68,12 +69,6 @@ def sample_documents(corpus: Corpus, count: int, seed: int = 0) -> Samples:
 
 def sample_page(name: str, samples: Samples, pictures: Mapping[str, Decoded], seed: int = 0) -> str:
     """Render the page; `pictures` are the images by the names that documents give them."""
-    css = (files("sightline") / "data" / "sample_page.css").read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
     title = f"Sample documents of {_text(name)}"
     numbers = iter(range(1, 1 + sum(map(len, samples.values()))))
     sections = [
@@ -83,12 +78,7 @@ def sample_page(name: str, samples: Samples, pictures: Mapping[str, Decoded], se
         for split, chosen in samples.items()
     ]
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{title}</title>\n<style>{css}</style>\n</head>\n<body>\n"
+        f"{page_head(title, [page_part('sample_page.css')])}<body>\n"
         f"<header><h1>{title}</h1>\n<p>Chosen at random with the seed {seed}. Sentences have "
         "numbers and images letters; a framed letter after a sentence, and a framed number below "
         "an image, is a true link.</p></header>\n"
@@ -98,12 +88,13 @@ def sample_page(name: str, samples: Samples, pictures: Mapping[str, Decoded], se
 
 def _split_title(split: str | None, count: int) -> str:
     name = "Without a split" if split is None else f"Split <bdi>{_text(split)}</bdi>"
-    return f"{name}: {count} document{'s' * (count != 1)}"
+    return f"{name}: {counted(count, 'document')}"
 
 
 def _article(number: int, document: Document, pictures: Mapping[str, Decoded]) -> str:
-    links = "links unknown" if document.links is None else f"{len(document.links)} links"
-    counts = f"{len(document.sentences)} sentences, {len(document.images)} images, {links}"
+    links = "links unknown" if document.links is None else counted(len(document.links), "link")
+    sizes = counted(len(document.sentences), "sentence"), counted(len(document.images), "image")
+    counts = ", ".join((*sizes, links))
     return (
         f'<article aria-labelledby="d{number}">\n'
         f'<h3 id="d{number}"><bdi>{_text(document.id)}</bdi></h3>\n<p class="soft">{counts}</p>\n'
@@ -143,13 +134,7 @@ def _picture(decoded: Decoded | None, letter: str) -> str:
     if decoded.pixels is None:
         reason = f"{decoded.status.value}: {_text(decoded.reason or '')}"
         return f'<div class="broken">{reason}</div>'
-    return f'<img alt="Image {letter}" src="{_address(decoded.pixels)}">'
-
-
-def _address(pixels: Pixels) -> str:
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "JPEG", quality=_QUALITY)
-    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()
+    return f'<img alt="Image {letter}" src="{jpeg_address(decoded.pixels)}">'
 
 
 def _more(count: int, what: str) -> str:
@@ -178,7 +163,7 @@ def _pictures(root: Path, documents: list[Document]) -> dict[str, Decoded]:
     shown = dict.fromkeys(image for d in documents for image in d.images[:_MOST_IMAGES])
     found = {image: file for image in shown if (file := image_file(root, image)) is not None}
     pictures = {
-        image: Decoded(None, Status.missing, "No such file in the folder of the corpus.")
+        image: Decoded(None, Status.missing, _OUTSIDE if leads_outside(image) else _ABSENT)
         for image in shown
     }
     with DecodePool() as pool, Progress("sample images", len(found), "images") as progress:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from reprlib import repr as shown
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from sightline.choices import MaxLinks
 from sightline.problems import SightlineError
 
 SentenceEncoderName = Literal["gru", "attention"]
@@ -51,7 +52,7 @@ class Settings:
     #: How a similarity matrix becomes one document similarity (Section 3.2).
     similarity: SimilarityName = "AP"
     #: Cap on links for TK and AP: `all` is min(sentences, images), `half` half of it, rounded up.
-    max_links: Literal["all", "half"] | int = "all"
+    max_links: MaxLinks = "all"
     loss: LossName = "hinge"
     #: Hardest negative of the batch, or the mean over all of them; only the hinge loss asks.
     negatives: NegativesName = "hard"

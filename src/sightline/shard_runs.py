@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import orjson
 
+from sightline.choices import Engine
+from sightline.machine import bound_cores
 from sightline.problems import SightlineError
-from sightline.progress import Progress, duration
+from sightline.progress import Progress, counted, duration
 from sightline.shard_work import Work, work_to_json
 from sightline.shards import (
     MANIFEST,
@@ -24,8 +23,6 @@ from sightline.shards import (
     write_manifest,
 )
 from sightline.storage import joined, place_of
-
-Engine = Literal["local", "ray", "spark"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +68,9 @@ def run_shards(
     if results:
         say(f"{len(results):,} of {len(shards):,} shards are done already")
     with Progress("shards", len(missing), "shards") as progress:
-        for result in _results(engine, work, missing, workers or _cores(), address):
+        for result in _results(engine, work, missing, workers or bound_cores(), address):
             results.append(result)
-            progress.advance(1, f"{result.shard}: {result.documents:,} documents")
+            progress.advance(1, f"{result.shard}: {counted(result.documents, 'document')}")
             if result.error is not None:
                 say(f"shard {result.shard} failed: {result.error}")
     if not any(result.error for result in results):
@@ -93,10 +90,10 @@ def say_run(run: Run, say: Callable[[str], None]) -> None:
     fresh = [result for result in done if not result.before]
     parts = [f"{len(done):,} of {len(run.results):,} shards done"]
     if run.total("documents"):
-        parts.append(f"{run.total('documents'):,} documents")
-        parts.append(f"{run.total('links'):,} links")
+        parts.append(counted(run.total("documents"), "document"))
+        parts.append(counted(run.total("links"), "link"))
     if run.total("problems"):
-        parts.append(f"{run.total('problems'):,} bad records skipped")
+        parts.append(f"{counted(run.total('problems'), 'bad record')} skipped")
     if fresh:
         seconds = duration(sum(result.seconds for result in fresh))
         memory = max(result.memory_bytes for result in fresh) / 1e6
@@ -122,7 +119,3 @@ def _results(
     from sightline.engines import processes
 
     return processes.run(work, shards, workers)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

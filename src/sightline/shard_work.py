@@ -7,7 +7,6 @@ not at all. Engines only decide where and when (`engines/`).
 from __future__ import annotations
 
 import hashlib
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,13 +19,14 @@ from typing import Any
 import orjson
 
 from sightline.backbones import Backbone
-from sightline.clip_model import ClipModel
+from sightline.clip_model import Model
 from sightline.corpus import Corpus, read
 from sightline.decode_pool import DecodePool
 from sightline.files import atomic_writer
 from sightline.link_records import link_records, open_images, open_model
 from sightline.linking import LinkChoices
-from sightline.model import BUNDLED, LinkModel
+from sightline.machine import peak_memory_bytes
+from sightline.model import BUNDLED
 from sightline.problems import Problems, SightlineError
 from sightline.shards import Shard, ShardResult, finish, finished
 from sightline.storage import (
@@ -169,7 +169,7 @@ def run_unit(unit: Unit, work: Work, shard: Shard) -> ShardResult:
             unit(shard),
             seconds=round(time.monotonic() - started, 3),
             cpu_seconds=round(time.process_time() - cpu_started, 3),
-            memory_bytes=_peak_memory(),
+            memory_bytes=peak_memory_bytes() or 0,
             source_bytes=size_of(shard.source) or 0,
             output_bytes=sum(size_of(place) or 0 for place in work.outputs(shard)),
             work=work.key,
@@ -183,7 +183,7 @@ def run_unit(unit: Unit, work: Work, shard: Shard) -> ShardResult:
 
 
 def link_shard(
-    shard: Shard, model: LinkModel | ClipModel, work: LinkWork, pool: DecodePool | None = None
+    shard: Shard, model: Model, work: LinkWork, pool: DecodePool | None = None
 ) -> ShardResult:
     """Link the documents of one shard, and write their records in one step."""
     problems = Problems(strict=work.strict)
@@ -194,10 +194,7 @@ def link_shard(
         features = _features_of(shard, work.features, stack)
         corpus = _opened(shard, work.split, problems, stack, unpack=features is None)
         source = open_images(model, corpus, features, pool=pool)
-        records = link_records(
-            model, corpus, source, work.choices.policy, work.choices.max_links, work.matrix,
-            work.choices.threshold, work.choices.min_confidence,
-        )  # fmt: skip
+        records = link_records(model, corpus, source, work.choices, work.matrix)
         target = Path(output)
         if is_remote(output):
             target = stack.enter_context(scratch_folder()) / "links.jsonl"
@@ -298,16 +295,6 @@ def _refuse_damage(problems: Problems, documents: int) -> None:
         raise SightlineError(str(problems.cut))
     if problems.count and not documents:
         raise SightlineError(f"{problems.first[0]} (and no document could be read)")
-
-
-def _peak_memory() -> int:
-    if sys.platform == "win32":
-        return 0
-    import resource
-
-    # Kilobytes on Linux, bytes on macOS.
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 @contextmanager

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from sightline.confidence import confidence_text
+from sightline.html_writing import data_address
 from sightline.image_colours import Pixels
 from sightline.linking import Link
 from sightline.pages import SEPARATOR, Block, Span
@@ -36,6 +38,11 @@ class Picture:
     kind: str  # the type of the file, as in a data address
     width: int
     height: int
+
+    @property
+    def address(self) -> str:
+        """The picture as it stands in a page."""
+        return data_address(self.data, self.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +112,7 @@ class ShownArticle:
 
 def weight_text(weight: float, measure: str) -> str:
     """A confidence in percent, a score with two decimals."""
-    return f"{100 * weight:.0f} %" if measure == "confidence" else f"{weight:.2f}"
+    return confidence_text(weight) if measure == "confidence" else f"{weight:.2f}"
 
 
 def picture_side(images: int) -> int:

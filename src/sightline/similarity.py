@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 #: Padding is -inf, never 0: a 0 would win each maximum where all similarities are negative.
-PADDING = float("-inf")
+_PADDING = float("-inf")
 
 
 def similarity_matrices(
@@ -29,7 +29,7 @@ def similarity_matrices(
     similarity = sentence_DSE.flatten(0, 1) @ image_DVE.flatten(0, 1).t()
     similarity_DDSV = similarity.view(documents, longest_S, documents, longest_V).transpose(1, 2)
     mask_DDSV = sentence_mask_DS[:, None, :, None] & image_mask_DV[None, :, None, :]
-    return similarity_DDSV.masked_fill(~mask_DDSV, PADDING)
+    return similarity_DDSV.masked_fill(~mask_DDSV, _PADDING)
 
 
 def _padded(vectors_NE: Tensor, counts_D: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -10,6 +11,7 @@ from PIL import Image
 
 from sightline.decode_pool import DecodePool
 from sightline.features import FeatureStore
+from sightline.html_writing import data_address
 from sightline.image_colours import Pixels
 
 # Corpora that name images by id keep the files here, if they have them.
@@ -17,6 +19,7 @@ _FOLDER = "images"
 _SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif")
 #: A picture more elongated than this is cut to it from its middle.
 _LONGEST = 2.0
+_QUALITY = 75
 
 
 def read_thumbnails(
@@ -44,9 +47,8 @@ def image_file(root: Path, image: str) -> Path | None:
 
     A path that leads out of the corpus's folder is refused: what the page shows may be published.
     """
-    for path in (PurePosixPath(image), PureWindowsPath(image)):
-        if path.anchor or ".." in path.parts or "\0" in image:
-            return None
+    if "\0" in image or leads_outside(image):
+        return None
     by_id = FeatureStore.image_id(image)
     candidates = [root / image, *(root / _FOLDER / f"{by_id}{suffix}" for suffix in _SUFFIXES)]
     for candidate in candidates:
@@ -58,6 +60,12 @@ def image_file(root: Path, image: str) -> Path | None:
     return None
 
 
+def leads_outside(image: str) -> bool:
+    """Say whether the path of an image leads out of the corpus's folder, on any system."""
+    paths = PurePosixPath(image), PureWindowsPath(image)
+    return any(path.anchor or ".." in path.parts for path in paths)
+
+
 def _shrunk(pixels: Pixels, side: int) -> Pixels:
     height, width = pixels.shape[:2]
     across, down = min(width, int(height * _LONGEST) or 1), min(height, int(width * _LONGEST) or 1)
@@ -65,3 +73,10 @@ def _shrunk(pixels: Pixels, side: int) -> Pixels:
     picture = Image.fromarray(pixels[top : top + down, left : left + across])
     picture.thumbnail((side, side), Image.Resampling.LANCZOS)
     return np.asarray(picture)
+
+
+def jpeg_address(pixels: Pixels) -> str:
+    """A picture as it stands in a page."""
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "JPEG", quality=_QUALITY)
+    return data_address(buffer.getvalue())

@@ -21,11 +21,11 @@ from sightline.backbones import (
     DEFAULT,
     Backbone,
     BackboneError,
-    Pixels,
     backbone_file,
     open_backbone,
 )
 from sightline.efficientnet_lite_torch import EfficientNetLite
+from sightline.image_colours import Pixels
 from sightline.image_files import SquarePreprocessing
 from sightline.torch_backbones import (
     MODULES,

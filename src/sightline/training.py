@@ -8,23 +8,17 @@ The folder fills as the run goes: `config.json` and `vocabulary.json` at the sta
 from __future__ import annotations
 
 import math
-import platform
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
-import torch
 
-from sightline import __version__
 from sightline.batches import open_features
-from sightline.calibration import calibrate_packed
 from sightline.checkpoints import FILE as CHECKPOINT
 from sightline.checkpoints import save_checkpoint
 from sightline.corpus import Corpus
@@ -33,23 +27,26 @@ from sightline.distributed import ALONE, Processes, found_device
 from sightline.documents import split_name
 from sightline.evaluation import mean_scores, score_packed
 from sightline.features import FeatureStore
-from sightline.files import remove_leftovers, write_atomically
+from sightline.files import remove_leftovers
 from sightline.finetuning import FineTuningRun
 from sightline.image_files import FileFeatures, check_files
-from sightline.model import LinkModel
+from sightline.machine import peak_memory_bytes
 from sightline.problems import Problems, SightlineError
-from sightline.progress import duration
+from sightline.progress import counted, duration
 from sightline.settings import Settings
 from sightline.tensorboard_log import check_tensorboard, tensorboard_log
 from sightline.trainable_backbones import TrainableBackbone, load_trainable_backbone
 from sightline.training_data import Say, TrainingData, open_prepared, prepare
-from sightline.training_run import LOG, TrainingRun
-from sightline.word_vectors import (
-    WordVectors,
-    embedding_matrix,
-    read_word_vectors,
-    start_from_related,
+from sightline.training_folder import (
+    best_record,
+    check_output,
+    finish_folder,
+    log_records,
+    start_folder,
 )
+from sightline.training_run import LOG, TrainingRun
+from sightline.word_embedding import embedding_matrix, start_from_related
+from sightline.word_vectors import WordVectors, read_word_vectors
 
 #: Folder of the packed documents within the output, while a run that packs on disk goes on.
 _PACKED = "packed"
@@ -85,7 +82,7 @@ def train(
     of the run go to TensorBoard in the folder `tensorboard`, below the name of `output`. Of several
     `processes` (`distributed.started_processes`) each calls this, and the first writes.
     """
-    _check_output(output, resume)
+    check_output(output, resume)
     if tensorboard is not None:
         check_tensorboard()
         tensorboard /= output.resolve().name
@@ -170,7 +167,7 @@ def _files(corpus: Corpus, backbone: TrainableBackbone, pool: DecodePool, say: S
     say("looking which images can be read")
     documents = (d for d in corpus.documents(None) if split_name(d.split) != "test")
     files = check_files(documents, backbone.open(), pool)
-    say(f"{len(files):,} images can be read, {len(files.failures):,} cannot")
+    say(f"{counted(len(files), 'image')} can be read, {len(files.failures):,} cannot")
     if not len(files):
         raise SightlineError(f"None of the image files of {corpus.path} can be read.")
     return files
@@ -221,17 +218,17 @@ def _train(
         run.resume()
         say(f"resuming after epoch {run.state.epoch}")
     elif processes.is_first:
-        _start_folder(run, corpus, coverage, say)
+        start_folder(run, corpus, coverage, say)
     processes.start_alike(run.encoders.parameters())
     if run.state.epoch >= run.settings.epochs:
-        say(f"the run is complete: {run.state.epoch} epochs were done before")
+        say(f"the run is complete: {counted(run.state.epoch, 'epoch')} done before")
     curves = tensorboard if processes.is_first else None
-    with tensorboard_log(curves, run.state.epoch, _log_records(output)) as add_to_curves:
+    with tensorboard_log(curves, run.state.epoch, log_records(output)) as add_to_curves:
         _epochs(run, add_to_curves, say)
 
     def finish() -> dict[str, Any]:
-        best = _best_record(output, run.state.best_epoch)
-        _finish_folder(run, corpus, best, say)
+        best = best_record(output, run.state.best_epoch)
+        finish_folder(run, corpus, best, say)
         return best
 
     best: dict[str, Any] = processes.from_first(finish)
@@ -245,34 +242,6 @@ def _check_alike(run: TrainingRun) -> None:
             f"Process {run.processes.rank} has other settings or reads another corpus than the "
             "first one; give all the same command and the same files."
         )
-
-
-def _check_output(output: Path, resume: bool) -> None:
-    if not resume and (output / CHECKPOINT).exists():
-        raise SightlineError(
-            f"{output} already holds a training run; continue it with --resume, or name a new "
-            "folder."
-        )
-
-
-def _start_folder(run: TrainingRun, corpus: Corpus, coverage: str, say: Say) -> None:
-    """Write all but better weights, so that the folder is a model from the first epoch on."""
-    run.output.mkdir(parents=True, exist_ok=True)
-    start = {
-        "corpus": str(corpus.path),
-        "training_documents": len(run.data.training),
-        "validation_documents": len(run.data.validation),
-        "words": len(run.data.vocabulary),
-        "word_vectors": coverage,
-        "settings": run.settings.to_json(),
-        "versions": _versions(),
-    }
-    if run.settings.finetune_images:
-        # What the backbone as it came gives, to see what tuning it adds.
-        start["validation_loss"] = run.validation_loss()
-        say(f"validation loss at the start {start['validation_loss']:.4f}")
-    write_atomically(run.output / LOG, orjson.dumps({"start": start}) + b"\n")
-    run.model().save_pretrained(run.output)
 
 
 def _epochs(run: TrainingRun, add_to_curves: Callable[[dict[str, Any]], None], say: Say) -> None:
@@ -294,6 +263,7 @@ def _epochs(run: TrainingRun, add_to_curves: Callable[[dict[str, Any]], None], s
         if not run.processes.is_first:
             continue
         model = run.model()
+        memory = peak_memory_bytes()
         scores, skipped = score_packed(model, run.data.validation, run.data.store)
         record = {
             "epoch": number,
@@ -305,7 +275,7 @@ def _epochs(run: TrainingRun, add_to_curves: Callable[[dict[str, Any]], None], s
             "seconds": wall,
             "cpu_seconds": cpu,
             "documents_per_second": len(run.data.training) / wall,
-            "peak_memory_mb": _peak_memory_mb(),
+            "peak_memory_mb": None if memory is None else memory / 1e6,
             "processes": run.processes.count,
         }
         if best:
@@ -330,49 +300,3 @@ def _summary(record: dict[str, Any], epochs: int) -> str:
     words.append(f"{record['documents_per_second']:.0f} documents/s,")
     words.append(f"{duration((epochs - record['epoch']) * record['seconds'])} left")
     return " ".join(words)
-
-
-def _best_record(output: Path, best_epoch: int) -> dict[str, Any]:
-    return next((r for r in _log_records(output) if r.get("epoch") == best_epoch), {})
-
-
-def _log_records(output: Path) -> Iterator[dict[str, Any]]:
-    for line in (output / LOG).read_bytes().splitlines():
-        yield orjson.loads(line)
-
-
-def _finish_folder(run: TrainingRun, corpus: Corpus, best: dict[str, Any], say: Say) -> None:
-    """Add to the model folder what is known of the best epoch, and calibrate its model."""
-    model = LinkModel.from_pretrained(run.output)
-    scores = {"validation": {key: value for key, value in best.items() if "validation" in key}}
-    notes = {
-        "corpus": str(corpus.path.name),
-        "best_epoch": run.state.best_epoch,
-        "scores": scores,
-        "versions": _versions(),
-    }
-    try:
-        store = run.validation_features(model)
-        notes["calibration"] = calibrate_packed(model, run.data.validation, store).to_json()
-    except SightlineError as reason:
-        say(f"links will have no confidence: {reason}")
-    replace(model, settings=run.settings, notes=notes).save_pretrained(run.output)
-
-
-def _peak_memory_mb() -> float | None:
-    """The most memory that this process has held so far, where the system says it."""
-    if sys.platform == "win32":
-        return None
-    import resource
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1e6 if sys.platform == "darwin" else 1e3)
-
-
-def _versions() -> dict[str, str]:
-    return {
-        "sightline": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-    }

@@ -18,7 +18,7 @@ from sightline.disk_packing import open_packed, pack_to_disk
 from sightline.documents import Document, split_name
 from sightline.features import FeatureStore
 from sightline.problems import Problems, SightlineError
-from sightline.progress import Progress
+from sightline.progress import Progress, counted
 from sightline.sentences import tokenize
 from sightline.settings import Settings
 from sightline.vocabulary import Vocabulary
@@ -131,7 +131,7 @@ def _check(data: TrainingData, corpus: Corpus, settings: Settings) -> None:
         if smallest <= settings.negative_documents:
             alike = f" with the same {within!r}" if within else ""
             raise SightlineError(
-                f"{corpus.path} has {smallest} usable {name} documents{alike}; "
+                f"{corpus.path} has {counted(smallest, f'usable {name} document')}{alike}; "
                 f"--negative-documents {settings.negative_documents} needs at least "
                 f"{settings.negative_documents + 1}."
             )

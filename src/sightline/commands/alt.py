@@ -5,30 +5,32 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from sightline.commands.manners import examples
-from sightline.commands.opening import decoding_processes, open_model
+from sightline.commands.opening import decoding_processes, not_over_inputs, open_model
 from sightline.commands.options import (
     OUTPUT,
     FetchOption,
     MaxLinksOption,
     ModelOption,
-    PolicyName,
     PolicyOption,
     StrictOption,
     ThresholdOption,
 )
-from sightline.console import max_links_from, print_json, report, say, say_problems
+from sightline.console import max_links_from, report, say, say_problems
 from sightline.problems import Problems, SightlineError
+from sightline.progress import counted
 
 if TYPE_CHECKING:
     from sightline.alt_text import ArticleAlts
     from sightline.alt_writing import Written
+    from sightline.decode_pool import DecodePool
     from sightline.linking import LinkChoices
 
+    _Results = Iterator[tuple[ArticleAlts, Written | None]]
 
 EXAMPLES = examples(
     (
@@ -36,6 +38,7 @@ EXAMPLES = examples(
         "sightline alt article.html --check",
     ),
     ("Sentences of the article that would do as alternative texts", "sightline alt article.html"),
+    ("The same as a page, with the pictures", "sightline alt article.html -o report.html"),
     (
         "A copy that has them, where they are sure",
         "sightline alt article.html --write better.html --min-confidence 0.8",
@@ -51,6 +54,16 @@ def alt(
     check: Annotated[
         bool, typer.Option("--check", help="Audit alone, without a model; exit 1 if it finds any.")
     ] = False,
+    all: Annotated[bool, typer.Option("--all", help="List images without a finding too.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File of the report, .html for a page, .jsonl for JSON; a folder for pages.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     write: Annotated[
         Path | None,
         typer.Option(
@@ -61,7 +74,7 @@ def alt(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object an article.")] = False,
     model: ModelOption = "default",
-    policy: PolicyOption = PolicyName.ASSIGNMENT,
+    policy: PolicyOption = "assignment",
     max_links: MaxLinksOption = "all",
     threshold: ThresholdOption = 0.0,
     min_confidence: Annotated[
@@ -81,10 +94,10 @@ def alt(
     strict: StrictOption = False,
 ) -> None:
     """Audit alternative texts, and offer an article's own sentences."""
-    from sightline.alt_report import alt_lines, alt_record
     from sightline.alt_text import audit_article
     from sightline.article_links import read_articles
     from sightline.fetching import Fetcher
+    from sightline.link_writing import page_files, write_pieces
     from sightline.linking import LinkChoices
 
     if check and (write is not None or fetch):
@@ -97,40 +110,96 @@ def alt(
         raise typer.BadParameter(f"--write {write} is a file; name a folder for several articles")
     if write is not None and len({path.name for path in paths}) < len(paths):
         raise typer.BadParameter("--write: two articles have one name; write them one by one")
+    form = _form(output, json)
+    not_over_inputs(output, paths)
+    if form == "html" and output is not None and not output.suffix and not output.exists():
+        output.mkdir(parents=True)
+    pages = page_files(output, paths, 0, "alt") if form == "html" else {}
     problems = Problems(strict=strict, report=report)
     seen: Counter[str] = Counter()
     articles = read_articles(paths, problems, fetch=Fetcher() if fetch else None)
     audited = (audit_article(article) for article in articles)
-    results: Iterator[tuple[ArticleAlts, Written | None]]
-    if check:
-        results = ((alts, None) for alts in audited)
-    else:
-        choices = LinkChoices(policy.value, max_links_from(max_links), threshold)
-        limits = (min_confidence, min_score)
-        results = _offered(audited, model, choices, write, len(paths), limits)
-    for alts, written in results:
-        seen.update(articles=1, images=len(alts.images), findings=alts.findings)
-        if json:
-            print_json(alt_record(alts, written))
+    choices = LinkChoices(policy, max_links_from(max_links), threshold)
+    limits = (min_confidence, min_score)
+    with decoding_processes() as pool:
+        results: _Results = ((alts, None) for alts in audited)
+        if not check:
+            results = _offered(audited, model, choices, pool, write, len(paths), limits)
+        results = _counted(results, seen)
+        if form == "html":
+            facts = () if check else (f"model {Path(model).name}", f"policy {policy}")
+            _write_pages(results, pages, pool, facts)
         else:
-            typer.echo("\n".join(alt_lines(alts, written)))
+            write_pieces(output, _lines(results, form, every_image=all))
     say_problems(problems)
+    _say_counts(seen, output, listed=all or form != "text")
+    if check and (seen["findings"] or problems.count):
+        raise typer.Exit(1)
+
+
+def _form(output: Path | None, json: bool) -> Literal["html", "json", "text"]:
+    """What the report is, by the name of its file as `link` has it."""
+    suffix = output.suffix.lower() if output is not None else ""
+    if output is not None and (output.is_dir() or suffix in ("", ".html", ".htm")):
+        if json:
+            raise typer.BadParameter(f"-o {output} is for pages; leave --json out")
+        return "html"
+    return "json" if json or suffix in (".json", ".jsonl") else "text"
+
+
+def _counted(results: _Results, seen: Counter[str]) -> _Results:
+    for alts, written in results:
+        silent = sum(not image.findings for image in alts.images)
+        seen.update(articles=1, images=len(alts.images), findings=alts.findings, silent=silent)
+        yield alts, written
+    # Before a file gets its name: no article, no report.
     if not seen["articles"]:
         raise SightlineError("No article could be read.")
-    if check:
-        say(f"{seen['findings']:,} findings in {seen['images']:,} images")
-        if seen["findings"] or problems.count:
-            raise typer.Exit(1)
+
+
+def _lines(results: _Results, form: str, *, every_image: bool) -> Iterator[bytes]:
+    import orjson
+
+    from sightline.alt_report import alt_lines, alt_record
+
+    for alts, written in results:
+        if form == "json":
+            yield orjson.dumps(alt_record(alts, written)) + b"\n"
+        else:
+            for line in alt_lines(alts, written, every_image=every_image):
+                yield f"{line}\n".encode("utf-8", "replace")
+
+
+def _write_pages(
+    results: _Results, pages: dict[Path, Path], pool: DecodePool, facts: tuple[str, ...]
+) -> None:
+    from sightline.alt_page import alt_page, alt_pictures
+    from sightline.files import write_atomically
+
+    for alts, _ in results:
+        file = pages[alts.article.path]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        page = alt_page(alts, alt_pictures(alts.article, pool), facts)
+        write_atomically(file, page.encode("utf-8", "replace"))
+        say(f"{file}: {counted(len(alts.images), 'image')}, {counted(alts.findings, 'finding')}")
+
+
+def _say_counts(seen: Counter[str], output: Path | None, *, listed: bool) -> None:
+    images = f"{counted(seen['images'], 'image')} of {counted(seen['articles'], 'article')}"
+    words = f"{counted(seen['findings'], 'finding')} in {images}"
+    words += "" if output is None else f"; the report is in {output}"
+    say(words if listed or not seen["silent"] else f"{words}; --all lists the other images too")
 
 
 def _offered(
     audited: Iterator[ArticleAlts],
     model: str,
     choices: LinkChoices,
+    pool: DecodePool,
     write: Path | None,
     count: int,
     limits: tuple[float | None, float | None],
-) -> Iterator[tuple[ArticleAlts, Written | None]]:
+) -> _Results:
     """Add candidates to each article, and write its copy if there is to be one."""
     from sightline.alt_text import with_candidates
     from sightline.alt_writing import choose, write_alts
@@ -138,10 +207,7 @@ def _offered(
     from sightline.progress import Progress
 
     loaded = open_model(model)
-    with (
-        decoding_processes() as pool,
-        Progress("alternative texts", count, "articles") as progress,
-    ):
+    with Progress("alternative texts", count, "articles") as progress:
         for alts in audited:
             record = link_article(loaded, alts.article, choices, pool)
             offered = with_candidates(alts, record)
@@ -159,7 +225,8 @@ def _articles(inputs: list[Path]) -> Iterator[Path]:
 
     for path in inputs:
         if path.is_dir():
-            yield from find_pages(path.resolve(), Counter())
+            root = path.resolve()
+            yield from (path / page.relative_to(root) for page in find_pages(root, Counter()))
         else:
             yield path
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,7 +27,6 @@ from sightline.problems import Problems
 
 if TYPE_CHECKING:
     from sightline.documents import Document
-    from sightline.image_folders import ImageFolder
 
 build = typer.Typer(
     name="build",
@@ -47,17 +47,17 @@ build = typer.Typer(
     no_args_is_help=True,
 )
 
-ImagesOption = Annotated[
+_ImagesOption = Annotated[
     Path | None,
     typer.Option(
         help="Folder of the image files: what is missing there is dropped.", rich_help_panel=INPUT
     ),
 ]
-VistArgument = Annotated[
+_VistArgument = Annotated[
     Path, typer.Argument(help="Folder with VIST's annotation files.", metavar="FOLDER")
 ]
-#: A builder: it fills the problems it meets and counts what its recipe drops.
-Builder = Callable[[Problems, Counter[str]], Iterator["Document"]]
+#: A reader that was told all but its `images`, `problems` and `dropped`.
+_Builder = Callable[..., Iterator["Document"]]
 
 
 def _examples(files: str) -> str:
@@ -80,7 +80,7 @@ def mscoco(
     versions: Annotated[
         int, typer.Option(min=1, help="Versions of a training document, by other captions.")
     ] = 5,
-    images: ImagesOption = None,
+    images: _ImagesOption = None,
     seed: SeedOption = 1,
     strict: StrictOption = False,
     json: JsonOption = False,
@@ -88,68 +88,49 @@ def mscoco(
     """5 captioned images, 5 images and 5 captions of others; 5 links of 100."""
     from sightline.readers.mscoco import read_mscoco
 
-    def documents(problems: Problems, dropped: Counter[str]) -> Iterator[Document]:
-        return read_mscoco(
-            annotations,
-            seed=seed,
-            validation=validation,
-            test=test,
-            versions=versions,
-            images=_image_folder(images, output),
-            problems=problems,
-            dropped=dropped,
-        )
-
     options = {"seed": seed, "validation": validation, "test": test, "versions": versions}
-    _write("mscoco", documents, output, annotations, options, images, strict, json)
+    builder = partial(read_mscoco, annotations)
+    _write("mscoco", builder, options, output, annotations, images, strict, json)
 
 
 @build.command(cls=Command, epilog=_examples("dii vist/"))
 def dii(
-    folder: VistArgument,
+    folder: _VistArgument,
     output: CorpusFolderOption,
-    images: ImagesOption = None,
+    images: _ImagesOption = None,
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
     """VIST's descriptions in isolation: 5 images of an album, each with its caption."""
     from sightline.readers.vist import DII, read_vist, vist_files
 
-    def documents(problems: Problems, dropped: Counter[str]) -> Iterator[Document]:
-        return read_vist(
-            folder, DII, images=_image_folder(images, output), problems=problems, dropped=dropped
-        )
-
-    _write("dii", documents, output, vist_files(folder, DII), {}, images, strict, json)
+    builder = partial(read_vist, folder, DII)
+    _write("dii", builder, {}, output, vist_files(folder, DII), images, strict, json)
 
 
 @build.command(cls=Command, epilog=_examples("sis vist/"))
 def sis(
-    folder: VistArgument,
+    folder: _VistArgument,
     output: CorpusFolderOption,
-    images: ImagesOption = None,
+    images: _ImagesOption = None,
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
     """VIST's stories in sequence: 5 images of an album and the sentences of a story."""
     from sightline.readers.vist import SIS, read_vist, vist_files
 
-    def documents(problems: Problems, dropped: Counter[str]) -> Iterator[Document]:
-        return read_vist(
-            folder, SIS, images=_image_folder(images, output), problems=problems, dropped=dropped
-        )
-
-    _write("sis", documents, output, vist_files(folder, SIS), {}, images, strict, json)
+    builder = partial(read_vist, folder, SIS)
+    _write("sis", builder, {}, output, vist_files(folder, SIS), images, strict, json)
 
 
 @build.command("dii-stress", cls=Command, epilog=_examples("dii-stress vist/"))
 def dii_stress(
-    folder: VistArgument,
+    folder: _VistArgument,
     output: CorpusFolderOption,
     distractors: Annotated[
         int, typer.Option(min=1, help="Captions of other images that are added.")
     ] = 45,
-    images: ImagesOption = None,
+    images: _ImagesOption = None,
     seed: SeedOption = 1,
     strict: StrictOption = False,
     json: JsonOption = False,
@@ -157,18 +138,9 @@ def dii_stress(
     """DII with 45 captions of other images added to each document: 5 links of 250."""
     from sightline.readers.vist import DII, read_dii_stress, vist_files
 
-    def documents(problems: Problems, dropped: Counter[str]) -> Iterator[Document]:
-        return read_dii_stress(
-            folder,
-            seed=seed,
-            distractors=distractors,
-            images=_image_folder(images, output),
-            problems=problems,
-            dropped=dropped,
-        )
-
     options = {"seed": seed, "distractors": distractors}
-    _write("dii-stress", documents, output, vist_files(folder, DII), options, images, strict, json)
+    builder = partial(read_dii_stress, folder)
+    _write("dii-stress", builder, options, output, vist_files(folder, DII), images, strict, json)
 
 
 @build.command(cls=Command, epilog=_examples("rqa train.json val.json"))
@@ -188,7 +160,7 @@ def rqa(
             rich_help_panel=SPLITS,
         ),
     ] = 0.127,
-    images: ImagesOption = None,
+    images: _ImagesOption = None,
     seed: SeedOption = 1,
     strict: StrictOption = False,
     json: JsonOption = False,
@@ -196,19 +168,9 @@ def rqa(
     """RecipeQA's recipes: a sentence is a step's title and body, linked to its images."""
     from sightline.readers.recipeqa import read_recipeqa
 
-    def documents(problems: Problems, dropped: Counter[str]) -> Iterator[Document]:
-        return read_recipeqa(
-            train,
-            given_validation,
-            seed=seed,
-            validation=validation,
-            images=_image_folder(images, output),
-            problems=problems,
-            dropped=dropped,
-        )
-
     options = {"seed": seed, "validation": validation}
-    _write("rqa", documents, output, [train, given_validation], options, images, strict, json)
+    builder = partial(read_recipeqa, train, given_validation)
+    _write("rqa", builder, options, output, [train, given_validation], images, strict, json)
 
 
 @build.command(
@@ -244,23 +206,10 @@ def diy(
     json: JsonOption = False,
 ) -> None:
     """Albums posted to Reddit's DIY: the captions, each linked to its image."""
-    from sightline.image_folders import ImageFolder
     from sightline.readers.diy import read_diy
 
-    def documents(problems: Problems, dropped: Counter[str]) -> Iterator[Document]:
-        return read_diy(
-            dumps,
-            pages,
-            seed=seed,
-            validation=validation,
-            test=test,
-            images=ImageFolder.open(images, output),
-            problems=problems,
-            dropped=dropped,
-        )
-
-    options = {"seed": seed, "validation": validation, "test": test, "pages": str(pages)}
-    _write("diy", documents, output, dumps, options, images, strict, json)
+    options = {"seed": seed, "validation": validation, "test": test, "pages": pages}
+    _write("diy", partial(read_diy, dumps), options, output, dumps, images, strict, json)
 
 
 @build.command(cls=Command, epilog=_examples("wiki ImageCLEF/"))
@@ -276,7 +225,7 @@ def wiki(
     # The paper's splits are 14K, 1K and 1K documents.
     validation: ValidationOption = 1 / 16,
     test: TestOption = 1 / 16,
-    images: ImagesOption = None,
+    images: _ImagesOption = None,
     seed: SeedOption = 1,
     strict: StrictOption = False,
     json: JsonOption = False,
@@ -284,38 +233,20 @@ def wiki(
     """Wikipedia articles of at least 10 sentences and 3 images; the links are unknown."""
     from sightline.readers.wiki import read_wiki
 
-    def documents(problems: Problems, dropped: Counter[str]) -> Iterator[Document]:
-        return read_wiki(
-            source,
-            language=language,
-            seed=seed,
-            validation=validation,
-            test=test,
-            images=_image_folder(images, output),
-            problems=problems,
-            dropped=dropped,
-        )
-
     options = {"seed": seed, "validation": validation, "test": test, "language": language}
     inputs = [source] if source.is_file() else []
-    _write("wiki", documents, output, inputs, options, images, strict, json)
+    _write("wiki", partial(read_wiki, source), options, output, inputs, images, strict, json)
 
 
 build.command(cls=Command, epilog=build_pages.EXAMPLES)(build_pages.pages)
 
 
-def _image_folder(images: Path | None, output: Path) -> ImageFolder | None:
-    from sightline.image_folders import ImageFolder
-
-    return None if images is None else ImageFolder.open(images, output)
-
-
 def _write(
     name: str,
-    builder: Builder,
+    builder: _Builder,
+    options: dict[str, Any],
     output: Path,
     inputs: Sequence[Path],
-    options: dict[str, Any],
     images: Path | None,
     strict: bool,
     json: bool,
@@ -323,16 +254,19 @@ def _write(
     """Build the corpus and show what it looks like, beside the paper's own row."""
     from sightline.building import build_corpus
     from sightline.corpus_statistics import statistics_table
+    from sightline.image_folders import ImageFolder
     from sightline.paper import TABLE_1
 
     problems = Problems(strict=strict, report=report)
     dropped: Counter[str] = Counter()
+    folder = None if images is None else ImageFolder.open(images, output)
+    said = {**options, "images": images}
     statistics = build_corpus(
         name,
-        builder(problems, dropped),
+        builder(**options, images=folder, problems=problems, dropped=dropped),
         output,
         inputs=inputs,
-        options={**options, "images": None if images is None else str(images)},
+        options={key: str(one) if isinstance(one, Path) else one for key, one in said.items()},
         problems=problems,
         dropped=dropped,
     )

@@ -18,11 +18,11 @@ from sightline.commands.options import (
     JsonOption,
     SeedOption,
     StrictOption,
-    UnitName,
     UnitOption,
 )
 from sightline.console import print_json, report, say, say_problems
 from sightline.problems import Problems
+from sightline.progress import counted
 
 EXAMPLES = examples(
     (
@@ -47,7 +47,7 @@ def pages(
             rich_help_panel=INPUT,
         ),
     ] = False,
-    unit: UnitOption = UnitName.PARAGRAPH,
+    unit: UnitOption = "paragraph",
     minimum_tokens: Annotated[
         int, typer.Option(help="Shorter text is left out.", rich_help_panel=INPUT)
     ] = 0,
@@ -97,7 +97,7 @@ def pages(
     splits = Splits(split, validation, test, seed)
     reader = PageFolder(
         folder,
-        unit.value,
+        unit,
         links_from_layout,
         minimum_tokens,
         skip_missing,
@@ -108,7 +108,7 @@ def pages(
     options = {
         "folder": str(folder),
         "links_from_layout": links_from_layout,
-        "unit": unit.value,
+        "unit": unit,
         "minimum_tokens": minimum_tokens,
         "skip_missing": skip_missing,
         "copy_images": copy_images,
@@ -135,13 +135,17 @@ def pages(
     )
     say_problems(problems)
     for what, count in sorted((+dropped).items()):
-        say(f"left out {count:,} {what}")
+        say(f"left out: {what} ({count:,})")
     if reader.missing:
-        say(
-            f"{reader.missing:,} images have no file and stay as they are: train and evaluate skip "
-            "their documents, link tells their status; --skip-missing leaves them out"
+        one, many = (
+            "image has no file and stays as it is",
+            "images have no file and stay as they are",
         )
-    say(f"{statistics.total:,} documents in {output}")
+        say(
+            f"{counted(reader.missing, one, many)}: train and "
+            "evaluate skip the documents, link tells the status; --skip-missing leaves them out"
+        )
+    say(f"{counted(statistics.total, 'document')} in {output}")
     if json:
         record = {"dropped": dict(sorted((+dropped).items())), "missing_images": reader.missing}
         print_json({**statistics.to_record(), **record})

@@ -19,6 +19,7 @@ from sightline.commands.options import (
 )
 from sightline.console import print_json, report, say, say_problems
 from sightline.problems import Problems
+from sightline.progress import counted
 
 EXAMPLES = examples(
     ("A model of your own, in its own folder", "sightline calibrate MODEL CORPUS"),
@@ -33,7 +34,7 @@ def calibrate(
     model: Annotated[
         str,
         typer.Argument(
-            help="A model folder, or `default`.",
+            help="A model folder, `default` or hf://owner/name.",
             autocompletion=completions.models,
             callback=known_model,
         ),
@@ -66,13 +67,13 @@ def calibrate(
     """
     from sightline.calibration import calibrate as estimate
     from sightline.calibration import calibrated, store_calibration
-    from sightline.corpus import read
+    from sightline.corpus import ALL, read
     from sightline.hub import name_from_user
     from sightline.model import LinkModel
 
+    loaded = LinkModel.from_pretrained(name_from_user(model))
     if output is None and not Path(model).is_dir():
         raise typer.BadParameter(f"{model} is not a folder; name one to write to with -o")
-    loaded = LinkModel.from_pretrained(name_from_user(model))
     problems = Problems(strict=strict, report=report)
     documents = read(corpus, problems=problems)
     chosen = split or ("val" if next(documents.documents("val"), None) else None)
@@ -82,8 +83,9 @@ def calibrate(
     else:
         calibrated(loaded, found).save_pretrained(output)
     say_problems(problems)
+    kind = "document" if chosen in (None, ALL) else f"{chosen} document"
     say(
-        f"calibrated on {found.documents:,} {f'{chosen} ' if chosen else ''}documents: "
+        f"calibrated on {counted(found.documents, kind)}: "
         f"sharpness {found.sharpness:.1f}, level {found.level:.2f}; model in {output or model}"
     )
     if json:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sightline.choices import CorpusFormat
 from sightline.commands.manners import examples
 from sightline.commands.options import (
     CorpusArgument,
@@ -17,6 +17,7 @@ from sightline.commands.options import (
 )
 from sightline.console import print_json, report, say, say_problems
 from sightline.problems import Problems
+from sightline.progress import counted
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -31,20 +32,10 @@ EXAMPLES = examples(
 )
 
 
-class FormatName(StrEnum):
-    """The formats of a corpus."""
-
-    NATIVE = "native"
-    HESSEL2019 = "hessel2019"
-    MMC4 = "mmc4"
-    OBELICS = "obelics"
-    WEBDATASET = "webdataset"
-
-
 def convert(
     corpus: CorpusArgument,
     output: Annotated[Path, typer.Argument(help="A file or folder to write.")],
-    to: Annotated[FormatName, typer.Option(help="The format to write.")],
+    to: Annotated[CorpusFormat, typer.Option(help="The format to write.")],
     split: SplitOption = None,
     links_from_matches: Annotated[
         bool, typer.Option("--links-from-matches", help="Take MMC4's matches for true links.")
@@ -65,22 +56,22 @@ def convert(
     from sightline import conversion
     from sightline.corpus import read
 
-    if shard_size is not None and (to != FormatName.WEBDATASET or output.suffix == ".tar"):
+    if shard_size is not None and (to != "webdataset" or output.suffix == ".tar"):
         raise typer.BadParameter("--shard-size goes with --to webdataset and a folder to write")
     problems = Problems(strict=strict, report=report)
     opened = read(corpus, split=split, problems=problems, allow_empty=True)
     done = conversion.convert(
         opened,
         output,
-        to.value,
+        to,
         links_from_matches=links_from_matches,
         links_from_layout=links_from_layout,
         shard_bytes=None if shard_size is None else shard_size * 10**6,
     )
     say_problems(problems)
-    say(f"{done.documents:,} documents were written to {done.output}")
+    say(f"{counted(done.documents, 'document')} written to {done.output}")
     if done.unpacked:
-        say(f"{done.unpacked:,} images were written beside them")
+        say(f"{counted(done.unpacked, 'image')} written beside them")
     _say_counts("dropped, because the format has no room for them", done.leftovers.dropped)
     _say_counts("kept under the key sightline, which others do not read", done.leftovers.aside)
     if done.images_at is not None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sightline.commands.manners import examples
+from sightline.commands.opening import not_over_inputs
 from sightline.commands.options import (
     OUTPUT,
     CorpusArgument,
@@ -15,9 +16,11 @@ from sightline.commands.options import (
     JsonOption,
     SplitOption,
     StrictOption,
+    file_to_write,
 )
 from sightline.console import print_json, report, say, say_problems
 from sightline.problems import Problems
+from sightline.progress import counted
 
 EXAMPLES = examples(
     (
@@ -39,7 +42,11 @@ def corpus(
     ] = False,
     sample_page: Annotated[
         Path | None,
-        typer.Option(help="HTML file of sample documents to write.", rich_help_panel=OUTPUT),
+        typer.Option(
+            help="HTML file of sample documents to write.",
+            callback=file_to_write,
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     samples: Annotated[
         int,
@@ -60,6 +67,7 @@ def corpus(
 
     problems = Problems(strict=strict, report=report)
     opened = read(corpus, split=split, problems=problems)
+    not_over_inputs(sample_page, [opened.file])
     found = corpus_report.check_corpus(opened, images, features)
     say_problems(problems)
     if json:
@@ -72,6 +80,6 @@ def corpus(
         from sightline.sample_page import write_sample_page
 
         count = write_sample_page(opened, sample_page, samples, seed)
-        say(f"{count:,} sample documents are in {sample_page}")
+        say(f"{counted(count, 'sample document')} in {sample_page}")
     if check and any(found.leaks.values()):
         raise typer.Exit(1)

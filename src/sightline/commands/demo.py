@@ -43,7 +43,7 @@ def demo(
         write_index,
     )
     from sightline.demo_page import mean_scores
-    from sightline.progress import duration
+    from sightline.progress import counted, duration
 
     started = time.monotonic()
     name = Path(model).name
@@ -68,7 +68,7 @@ def demo(
         _step("Look for alternative texts among an article's own sentences")
         _command("alt", folder.articles[0], *chosen, ">", folder.alt)
         findings = report_alt(loaded, folder, pool)
-        say(f"   {folder.alt}: {findings} findings")
+        say(f"   {folder.alt}: {counted(findings, 'finding')}")
     write_index(folder, results, pages, name)
     say(f"\nDone in {duration(time.monotonic() - started)}. Open these:")
     for file in (folder.index, *pages, folder.alt):

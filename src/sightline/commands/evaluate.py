@@ -9,7 +9,7 @@ import typer
 
 from sightline.commands import completions
 from sightline.commands.manners import examples
-from sightline.commands.opening import decoding_processes, open_model
+from sightline.commands.opening import decoding_processes, not_over_inputs, open_model
 from sightline.commands.options import (
     INPUT,
     OUTPUT,
@@ -17,10 +17,12 @@ from sightline.commands.options import (
     FeaturesOption,
     JsonOption,
     StrictOption,
+    file_to_write,
     known_scored_model,
 )
 from sightline.console import print_json, report, say, say_problems, write_lines
 from sightline.problems import Problems, SightlineError
+from sightline.progress import counted
 
 EXAMPLES = examples(
     ("The bundled model on the test documents of a corpus", "sightline evaluate default CORPUS"),
@@ -36,14 +38,17 @@ def evaluate(
     model: Annotated[
         str,
         typer.Argument(
-            help="A model, CLIP or SigLIP folder, or default, random, object-detection.",
+            help="A model or CLIP folder, hf://owner/name, default, random or object-detection.",
             autocompletion=completions.scored_models,
             callback=known_scored_model,
         ),
     ],
     corpus: CorpusArgument,
     split: Annotated[
-        str, typer.Option(help="Which documents.", autocompletion=completions.splits)
+        str,
+        typer.Option(
+            help="Which documents; all takes every one.", autocompletion=completions.splits
+        ),
     ] = "test",
     cutoff: Annotated[
         list[int] | None, typer.Option(help="C of p@C, 1 and 5 if not given; may be repeated.")
@@ -51,7 +56,10 @@ def evaluate(
     documents: Annotated[
         Path | None,
         typer.Option(
-            "--documents", help="Write each document's scores as JSONL.", rich_help_panel=OUTPUT
+            "--documents",
+            help="Write each document's scores as JSONL.",
+            callback=file_to_write,
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     features: FeaturesOption = None,
@@ -74,6 +82,7 @@ def evaluate(
         raise typer.BadParameter("--cutoff must be at least 1")
     problems = Problems(strict=strict, report=report)
     opened = read(corpus, problems=problems)
+    not_over_inputs(documents, [opened.file])
     notes: dict[str, Any] = {}
     if model in baselines.NAMES:
         reached = baselines.score_baseline(model, opened, split, features, word_vectors, cutoffs)
@@ -99,11 +108,13 @@ def evaluate(
     if json:
         print_json({**means, **notes})
     else:
-        for name, value in {**means, **notes}.items():
+        found = {**means, **notes}
+        width = max(map(len, found))
+        for name, value in found.items():
             shown = f"{value:.1f}" if isinstance(value, float) else value
-            typer.echo(f"{name:>15}  {shown if value is not None else '-'}")
+            typer.echo(f"{name:>{width}}  {shown if value is not None else '-'}")
     if not scores:
         raise SightlineError(
-            f"None of the {skipped:,} documents could be scored: their links are unknown, or no "
-            "link or every link is true."
+            f"No document could be scored: of {counted(skipped, 'document')} the links are "
+            "unknown, or no link or every link is true."
         )

@@ -20,7 +20,6 @@ from sightline.commands.options import (
 )
 from sightline.commands.shards import (
     EngineAddressOption,
-    EngineName,
     EngineOption,
     is_sharded,
     work_on_shards,
@@ -80,7 +79,7 @@ def features(
     batch: Annotated[
         int, typer.Option(min=1, help="Images computed at a time.", rich_help_panel=WORK)
     ] = 8,
-    engine: EngineOption = EngineName.LOCAL,
+    engine: EngineOption = "local",
     engine_address: EngineAddressOption = None,
     strict: StrictOption = False,
     json: JsonOption = False,
@@ -93,12 +92,14 @@ def features(
     from sightline.backbone_names import open_backbone
     from sightline.extraction import STATUSES, extract_features
 
-    if engine is not EngineName.LOCAL or is_sharded(inputs, output, tar_folders=True):
+    if engine != "local" or is_sharded(inputs, output, tar_folders=True):
         from sightline.shard_work import features_work
 
         work = features_work(backbone, weights, batch, strict=strict)
         work_on_shards(inputs, output, work, engine, workers or None, engine_address)
         return
+    if output.is_file():
+        raise SightlineError(f"{output} is a file; a feature store is a folder: name one with -o.")
     problems = Problems(strict=strict, report=report)
     with timed(f"backbone {backbone} opened"):
         network = open_backbone(backbone, weights, threads=1)

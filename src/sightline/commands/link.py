@@ -5,14 +5,20 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sightline.choices import LinkFormat
 from sightline.commands.manners import examples
-from sightline.commands.opening import articles_and_corpora, decoding_processes, open_model
+from sightline.commands.opening import (
+    articles_and_corpora,
+    decoding_processes,
+    no_document,
+    not_over_inputs,
+    open_model,
+)
 from sightline.commands.options import (
     OUTPUT,
     DocumentsArgument,
@@ -21,17 +27,14 @@ from sightline.commands.options import (
     MaxLinksOption,
     MinConfidenceOption,
     ModelOption,
-    PolicyName,
     PolicyOption,
     SplitOption,
     StrictOption,
     ThresholdOption,
-    UnitName,
     UnitOption,
 )
 from sightline.commands.shards import (
     EngineAddressOption,
-    EngineName,
     EngineOption,
     ShardWorkersOption,
     is_sharded,
@@ -39,6 +42,7 @@ from sightline.commands.shards import (
 )
 from sightline.console import detail, max_links_from, report, say, say_problems
 from sightline.problems import Problems, SightlineError
+from sightline.progress import counted
 
 if TYPE_CHECKING:
     from sightline.decode_pool import DecodePool
@@ -59,15 +63,6 @@ EXAMPLES = examples(
 )
 
 
-class FormatName(StrEnum):
-    """What is written."""
-
-    JSONL = "jsonl"
-    HTML = "html"
-    ANNOTATIONS = "annotations"
-    CSV = "csv"
-
-
 def link(
     inputs: DocumentsArgument,
     output: Annotated[
@@ -80,18 +75,18 @@ def link(
         ),
     ] = None,
     format: Annotated[
-        FormatName | None,
+        LinkFormat | None,
         typer.Option(
             help="By default what the suffix of -o says: .html, .csv, .json or .jsonl.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
     model: ModelOption = "default",
-    policy: PolicyOption = PolicyName.ASSIGNMENT,
+    policy: PolicyOption = "assignment",
     max_links: MaxLinksOption = "all",
     threshold: ThresholdOption = 0.0,
     min_confidence: MinConfidenceOption = 0.0,
-    unit: UnitOption = UnitName.SENTENCE,
+    unit: UnitOption = "sentence",
     fetch: FetchOption = False,
     matrix: Annotated[
         bool, typer.Option("--matrix", help="Add the similarity matrix.", rich_help_panel=OUTPUT)
@@ -99,7 +94,7 @@ def link(
     split: SplitOption = None,
     features: FeaturesOption = None,
     workers: ShardWorkersOption = None,
-    engine: EngineOption = EngineName.LOCAL,
+    engine: EngineOption = "local",
     engine_address: EngineAddressOption = None,
     strict: StrictOption = False,
 ) -> None:
@@ -114,23 +109,24 @@ def link(
     from sightline.linked_documents import LinkedDocument, linked_documents
     from sightline.linking import LinkChoices
 
-    choices = LinkChoices(policy.value, max_links_from(max_links), threshold, min_confidence)
+    choices = LinkChoices(policy, max_links_from(max_links), threshold, min_confidence)
     to_folder = output is not None and not output.suffix
     if (
         workers is not None
-        or engine is not EngineName.LOCAL
+        or engine != "local"
         or is_sharded(inputs, output, tar_folders=to_folder)
     ):
         from sightline.shard_work import link_work
 
-        if format not in (None, FormatName.JSONL):
+        if format not in (None, "jsonl"):
             raise SightlineError("Shards are written as JSONL; leave --format out.")
         work = link_work(model, features, choices, matrix=matrix, split=split, strict=strict)
         work_on_shards(inputs, output, work, engine, workers, engine_address)
         return
     inputs = articles_and_corpora(inputs)
+    not_over_inputs(output, inputs)
     articles = [path for path in inputs if is_article(path)]
-    form = form_of(output, format.value if format else None, sys.stdout.isatty())
+    form = form_of(output, format, sys.stdout.isatty())
     pages = page_files(output, articles, len(inputs) - len(articles)) if form == "html" else {}
     loaded = open_model(model)
     problems = Problems(strict=strict, report=report)
@@ -139,27 +135,29 @@ def link(
     def linked(pool: DecodePool) -> Iterator[LinkedDocument]:
         for one in linked_documents(
             inputs, loaded, choices, pool, problems,
-            unit=unit.value, fetch=Fetcher() if fetch else None,
+            unit=unit, fetch=Fetcher() if fetch else None,
             split=split, features=features, matrix=matrix, say=say,
         ):  # fmt: skip
             seen["documents"] += 1
             if one.article is not None:
-                counts = f"{len(one.record['links'])} links, {len(one.record['images'])} images"
-                detail(f"{one.article.path}: {counts}, {len(one.record['sentences'])} sentences")
+                sizes = (
+                    counted(len(one.record[f"{what}s"]), what)
+                    for what in ("link", "image", "sentence")
+                )
+                detail(f"{one.article.path}: {', '.join(sizes)}")
             seen.update(image["status"] for image in one.record["images"])
             yield one
 
     with decoding_processes() as pool:
         if form == "html":
-            facts = (f"model {Path(model).name}", f"policy {policy.value}")
+            facts = (f"model {Path(model).name}", f"policy {policy}")
             write_pages(linked(pool), pages, pool, facts, say)
         else:
             write_links(linked(pool), form, output, matrix)
             if output is not None:
-                number = seen["documents"]
-                say(f"{output}: {number:,} document{'s' * (number != 1)} linked, as {form}")
+                say(f"{output}: {counted(seen['documents'], 'document')} linked, as {form}")
     say_problems(problems)
     if not seen["documents"]:
-        raise SightlineError("No document could be linked.")
+        raise no_document(problems)
     if seen.total() > seen["documents"] and not seen["ok"]:
         raise SightlineError("No image could be used; the records say why.")

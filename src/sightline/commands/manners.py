@@ -279,12 +279,11 @@ def _shown(value: Any) -> str:
 
 def _cost(command: str, seconds: float) -> str:
     """How long a command took, and what of the machine."""
+    from sightline.machine import peak_memory_bytes
+
     times = os.times()
     used = times.user + times.system + times.children_user + times.children_system
     words = f"{command}: {seconds:.2f} s, {used:.2f} s of CPU time with its start"
-    if sys.platform == "linux":
-        import resource
-
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        words += f", {most:,.0f} MB of memory at most"
+    if (peak := peak_memory_bytes()) is not None:
+        words += f", {peak / 1e6:,.0f} MB of memory at most"
     return words

@@ -7,29 +7,71 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.console import detail, timed
-from sightline.problems import SightlineError
+from sightline.problems import Problems, SightlineError
+from sightline.progress import counted
 
 if TYPE_CHECKING:
-    from sightline.clip_model import ClipModel
+    from sightline.clip_model import Model
     from sightline.decode_pool import DecodePool
-    from sightline.model import LinkModel
+
+
+#: The end of a sentence about images without a text.
+_TEXT_NEEDED = (
+    "images are linked to the sentences of a text: name the article that shows them (HTML, "
+    "Markdown, PDF, DOCX, EPUB), or a folder with the images and their text as .txt or .md."
+)
 
 
 def articles_and_corpora(inputs: Iterable[Path]) -> list[Path]:
     """The inputs, with the articles in and below plain folders in place of these."""
     from sightline.article_folders import without_folders
+    from sightline.articles import is_article
     from sightline.corpus import read
 
     found = without_folders(inputs)
     for path in found:
-        if path.is_dir():
+        if not is_article(path):
             try:
                 read(path)
             except SightlineError as error:
-                kinds = "HTML, Markdown, PDF, DOCX or EPUB"
-                raise SightlineError(f"{error} There is no {kinds} article either.") from None
-    detail(f"{len(found):,} files or folders to read")
+                if images := _images_of(path):
+                    raise SightlineError(f"{path} {images}; {_TEXT_NEEDED}") from None
+                kinds = "an HTML, Markdown, PDF, DOCX or EPUB article"
+                either = f"There is no {kinds[3:]}" if path.is_dir() else f"It is not {kinds}"
+                raise SightlineError(f"{error} {either} either.") from None
+    detail(f"{counted(len(found), 'file or folder', 'files or folders')} to read")
     return found
+
+
+def _images_of(path: Path) -> str | None:
+    """What an image, or a folder of images, has of them; None of anything else."""
+    from sightline.image_headers import recognise
+    from sightline.images import FORMATS
+    from sightline.readers.page_folder import images_in
+
+    if path.is_dir():
+        return "holds images alone" if images_in(path) else None
+    if not path.is_file():  # a pipe would be waited for
+        return None
+    with path.open("rb") as file:
+        return "is an image alone" if recognise(file.read(64)) in FORMATS else None
+
+
+def not_over_inputs(output: Path | None, inputs: Iterable[Path]) -> None:
+    """Refuse a file to write that is one of those to read; folders are those of corpora."""
+    from sightline.corpus import read
+
+    if output is None or not output.is_file():
+        return
+    files = [read(one).file if one.is_dir() else one for one in inputs if one.exists()]
+    if any(map(output.samefile, files)):
+        raise SightlineError(f"{output} is what is read, and would be lost; write to another file.")
+
+
+def no_document(problems: Problems) -> SightlineError:
+    """The error for inputs that gave no document."""
+    why = "the problems above say why" if problems.count else "the input holds none"
+    return SightlineError(f"No document could be linked; {why}.")
 
 
 def decoding_processes() -> DecodePool:
@@ -37,11 +79,11 @@ def decoding_processes() -> DecodePool:
     from sightline.decode_pool import DecodePool
 
     pool = DecodePool()
-    detail(f"{pool.workers} processes decode images")
+    detail(f"{counted(pool.workers, 'process decodes', 'processes decode')} images")
     return pool
 
 
-def open_model(name: str) -> LinkModel | ClipModel:
+def open_model(name: str) -> Model:
     """A trained model, or a CLIP or SigLIP folder."""
     from sightline.link_records import open_model as opened
 

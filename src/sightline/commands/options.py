@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from sightline.choices import Policy, Unit
 from sightline.commands import completions
 from sightline.commands.values import UsageSentence, did_you_mean
 from sightline.problems import SightlineError
@@ -18,23 +18,6 @@ OUTPUT = "What is written"
 LINKS = "Which links are chosen"
 SPLITS = "Splits"
 WORK = "How the work is done"
-
-
-class PolicyName(StrEnum):
-    """How a similarity matrix becomes links."""
-
-    ASSIGNMENT = "assignment"
-    DENSE = "dense"
-    TOP_K = "top-k"
-    THRESHOLD = "threshold"
-    MMC4 = "mmc4"
-
-
-class UnitName(StrEnum):
-    """What one sentence of a document is."""
-
-    SENTENCE = "sentence"
-    PARAGRAPH = "paragraph"
 
 
 def known_model(name: str) -> str:
@@ -84,6 +67,15 @@ def existing(paths: list[Path]) -> list[Path]:
             where = "" if path.is_absolute() else f" in {Path.cwd()}"
             raise SightlineError(f"{path}: no such file or folder{where}.{hint}")
     return paths
+
+
+def file_to_write(path: Path | None) -> Path | None:
+    """A place for a file, looked at before the work that is to be written there."""
+    from sightline.files import check_place
+
+    if path is not None:
+        check_place(path)
+    return path
 
 
 def _names_beside(path: Path) -> str:
@@ -138,15 +130,13 @@ MinConfidenceOption = Annotated[
 ModelOption = Annotated[
     str,
     typer.Option(
-        help="A model folder, a CLIP or SigLIP folder, or `default`.",
+        help="A model folder, a CLIP or SigLIP folder, `default` or hf://owner/name.",
         autocompletion=completions.models,
         callback=known_model,
         rich_help_panel=LINKS,
     ),
 ]
-PolicyOption = Annotated[
-    PolicyName, typer.Option(help="How links are chosen.", rich_help_panel=LINKS)
-]
+PolicyOption = Annotated[Policy, typer.Option(help="How links are chosen.", rich_help_panel=LINKS)]
 SeedOption = Annotated[int, typer.Option(help="Same seed, same corpus.", rich_help_panel=SPLITS)]
 SplitOption = Annotated[
     str | None,
@@ -173,7 +163,7 @@ ThresholdOption = Annotated[
         rich_help_panel=LINKS,
     ),
 ]
-UnitOption = Annotated[UnitName, typer.Option(help="What one sentence is.", rich_help_panel=INPUT)]
+UnitOption = Annotated[Unit, typer.Option(help="What one sentence is.", rich_help_panel=INPUT)]
 ValidationOption = Annotated[
     float,
     typer.Option(

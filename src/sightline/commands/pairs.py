@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sightline.choices import PairFormat
 from sightline.commands.manners import examples
-from sightline.commands.opening import articles_and_corpora, decoding_processes, open_model
+from sightline.commands.opening import (
+    articles_and_corpora,
+    decoding_processes,
+    no_document,
+    not_over_inputs,
+    open_model,
+)
 from sightline.commands.options import (
     LINKS,
     OUTPUT,
@@ -21,16 +27,15 @@ from sightline.commands.options import (
     MaxLinksOption,
     MinConfidenceOption,
     ModelOption,
-    PolicyName,
     PolicyOption,
     SplitOption,
     StrictOption,
     ThresholdOption,
-    UnitName,
     UnitOption,
 )
 from sightline.console import max_links_from, print_json, report, say, say_problems
-from sightline.problems import Problems, SightlineError
+from sightline.problems import Problems
+from sightline.progress import counted
 
 if TYPE_CHECKING:
     from sightline.decode_pool import DecodePool
@@ -49,14 +54,6 @@ EXAMPLES = examples(
 )
 
 
-class PairFormatName(StrEnum):
-    """How pairs are written."""
-
-    JSONL = "jsonl"
-    CSV = "csv"
-    WEBDATASET = "webdataset"
-
-
 def pairs(
     inputs: DocumentsArgument,
     output: Annotated[
@@ -69,11 +66,11 @@ def pairs(
         ),
     ],
     format: Annotated[
-        PairFormatName | None,
+        PairFormat | None,
         typer.Option(help="By default what the suffix of -o says.", rich_help_panel=OUTPUT),
     ] = None,
     model: ModelOption = "default",
-    policy: PolicyOption = PolicyName.ASSIGNMENT,
+    policy: PolicyOption = "assignment",
     max_links: MaxLinksOption = "all",
     threshold: ThresholdOption = 0.0,
     min_confidence: MinConfidenceOption = 0.0,
@@ -83,7 +80,7 @@ def pairs(
             min=-1.0, max=1.0, help="Leave out pairs of a lower score.", rich_help_panel=LINKS
         ),
     ] = None,
-    unit: UnitOption = UnitName.SENTENCE,
+    unit: UnitOption = "sentence",
     fetch: FetchOption = False,
     split: SplitOption = None,
     features: FeaturesOption = None,
@@ -98,10 +95,11 @@ def pairs(
     from sightline.pairs import PairChoice
     from sightline.progress import Progress
 
-    to = pair_format(output, format.value if format else None)
+    to = pair_format(output, format)
     paths = articles_and_corpora(inputs)
+    not_over_inputs(output, paths)
     loaded = open_model(model)
-    choices = LinkChoices(policy.value, max_links_from(max_links), threshold)
+    choices = LinkChoices(policy, max_links_from(max_links), threshold)
     problems = Problems(strict=strict, report=report)
     choice = PairChoice(min_confidence, min_score)
 
@@ -109,22 +107,23 @@ def pairs(
         with Progress("pairs", None, "documents") as progress:
             for one in linked_documents(
                 paths, loaded, choices, pool, problems,
-                unit=unit.value, fetch=Fetcher() if fetch else None,
+                unit=unit, fetch=Fetcher() if fetch else None,
                 split=split, features=features, say=say,
             ):  # fmt: skip
-                progress.advance(note=f"{choice.pairs:,} pairs")
+                progress.advance(note=counted(choice.pairs, "pair"))
                 yield one
         # Before the file gets its name: no document, no file.
         if not choice.documents:
-            raise SightlineError("No document could be linked.")
+            raise no_document(problems)
 
     with decoding_processes() as pool:
         count = write_pairs(choice.pairs_of(linked(pool)), output, to, pool, choice.left_out)
     say_problems(problems)
-    say(f"{count:,} pairs of {choice.documents:,} documents were written to {output}")
+    written = counted(count, "pair")
+    say(f"{written} of {counted(choice.documents, 'document')} written to {output}")
     left_out = {reason: number for reason, number in choice.left_out.items() if number}
     for reason, number in left_out.items():
-        say(f"left out: {number:,} {reason}")
+        say(f"left out: {reason} ({number:,})")
     if json:
         print_json(
             {

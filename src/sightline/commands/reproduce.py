@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shlex
-import sys
-from enum import StrEnum
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,6 +23,7 @@ from sightline.commands.options import (
 from sightline.commands.values import UsageSentence, did_you_mean
 from sightline.console import print_json, report, say, say_problems
 from sightline.problems import MissingExtraError, Problems, SightlineError
+from sightline.reproduction.paper_results import DATASETS, DatasetName
 
 EXAMPLES = examples(
     (
@@ -37,18 +37,8 @@ EXAMPLES = examples(
 )
 
 
-class Dataset(StrEnum):
-    """The paper's datasets with ground truth."""
-
-    MSCOCO = "mscoco"
-    DII = "dii"
-    SIS = "sis"
-    DII_STRESS = "dii-stress"
-    RQA = "rqa"
-    DIY = "diy"
-
-
 def reproduce(
+    context: typer.Context,
     corpus: CorpusArgument,
     output: Annotated[
         Path,
@@ -62,7 +52,7 @@ def reproduce(
         ),
     ] = "main",
     dataset: Annotated[
-        Dataset | None,
+        DatasetName | None,
         typer.Option(help="The paper's dataset to compare with; known of built corpora."),
     ] = None,
     documents: Annotated[
@@ -123,7 +113,6 @@ def reproduce(
     from sightline.paper import TABLE_1
     from sightline.report.report import write_report
     from sightline.reproduction.grid import reproduce as run_reproduction
-    from sightline.reproduction.paper_results import DATASETS
     from sightline.reproduction.rows import rows_from
     from sightline.reproduction.setup import Setup
     from sightline.reproduction.table_files import tables_of
@@ -139,7 +128,7 @@ def reproduce(
         )
     if not corpus.exists() and (hint := did_you_mean(str(corpus), TABLE_1)):
         raise UsageSentence(f"There is no corpus {str(corpus)!r}.{hint}")
-    column = builder_of(corpus) if dataset is None else dataset.value
+    column = builder_of(corpus) if dataset is None else dataset
     setup = Setup(
         corpus=corpus,
         output=output,
@@ -160,7 +149,7 @@ def reproduce(
     chosen_rows = rows_from(rows)
     problems = Problems(strict=strict, report=report)
     opened = read(corpus, problems=problems)
-    command = shlex.join(["sightline", *sys.argv[1:]])
+    command = shlex.join([*context.command_path.split(), *decided(context)])
     documents_used, states = run_reproduction(setup, opened, chosen_rows, jobs, command, mixed)
     say_problems(problems)
     notes = [*documents_used.notes, *(str(s) for s in states if s.status in ("failed", "absent"))]
@@ -178,3 +167,19 @@ def reproduce(
     failed = [str(state.row) for state in states if state.status == "failed"]
     if failed:
         raise SightlineError(f"Rows that failed: {', '.join(failed)}; the others are finished.")
+
+
+def decided(context: typer.Context) -> Iterator[str]:
+    """Arguments and options as they were decided: typed, set by a variable, or by a file."""
+    options: list[Any] = context.command.params
+    for one in options:
+        source = context.get_parameter_source(one.name)
+        if source is None or source.name == "DEFAULT" or not one.expose_value:
+            continue
+        value = context.params[one.name]
+        if one.param_type_name == "argument":
+            yield str(value)
+        elif isinstance(value, bool):
+            yield from (one.opts if value else one.secondary_opts)[:1]
+        else:
+            yield from (one.opts[0], str(value))

@@ -45,7 +45,7 @@ def serve(
     model: Annotated[
         str,
         typer.Option(
-            help="A model folder, a CLIP or SigLIP folder, or `default`.",
+            help="A model folder, a CLIP or SigLIP folder, `default` or hf://owner/name.",
             envvar="SIGHTLINE_MODEL",
             autocompletion=completions.models,
             callback=known_model,

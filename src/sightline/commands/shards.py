@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from sightline.choices import Engine, LinkFormat
 from sightline.commands.options import WORK
 from sightline.console import say
 from sightline.problems import SightlineError
@@ -17,16 +17,8 @@ if TYPE_CHECKING:
     from sightline.shard_work import Work
 
 
-class EngineName(StrEnum):
-    """Where shards are worked on."""
-
-    LOCAL = "local"
-    RAY = "ray"
-    SPARK = "spark"
-
-
 # Names that stand for a file in other uses of -o.
-_FILES = (".jsonl", ".json", ".jsonld", ".csv", ".html", ".htm")
+_FILES = {".json", ".jsonld", ".htm", *(f".{name}" for name in get_args(LinkFormat))}
 
 ShardWorkersOption = Annotated[
     int | None,
@@ -38,7 +30,7 @@ ShardWorkersOption = Annotated[
     ),
 ]
 EngineOption = Annotated[
-    EngineName, typer.Option(help="Where shards are worked on.", rich_help_panel=WORK)
+    Engine, typer.Option(help="Where shards are worked on.", rich_help_panel=WORK)
 ]
 EngineAddressOption = Annotated[
     str | None,
@@ -73,7 +65,7 @@ def work_on_shards(
     inputs: Iterable[Path],
     output: Path | None,
     work: Work,
-    engine: EngineName,
+    engine: Engine,
     workers: int | None,
     address: str | None,
 ) -> None:
@@ -87,7 +79,7 @@ def work_on_shards(
             f"{output} is the name of a file; the results of shards need a folder."
         )
     run = run_shards(
-        list(inputs), output, work, engine=engine.value, workers=workers, address=address, say=say
+        list(inputs), output, work, engine=engine, workers=workers, address=address, say=say
     )
     say_run(run, say)
     if run.failed:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -22,6 +21,14 @@ from sightline.commands.options import (
 )
 from sightline.console import extra_needed, max_links_from, print_json, report, say, say_problems
 from sightline.problems import Problems
+from sightline.settings import (
+    LossName,
+    NegativesName,
+    ScheduleName,
+    SentenceEncoderName,
+    Settings,
+    SimilarityName,
+)
 
 EXAMPLES = examples(
     ("The paper's recipe", "sightline train CORPUS -o MODEL --word-vectors glove.txt.gz"),
@@ -47,50 +54,6 @@ _WORDS = "Words"
 _TUNING = "Tuning the image network too"
 
 
-class Similarity(StrEnum):
-    """How a similarity matrix becomes one document similarity."""
-
-    AP = "AP"
-    TK = "TK"
-    DC = "DC"
-    NO_STRUCT = "NoStruct"
-
-
-class Negatives(StrEnum):
-    """Which negatives of the batch count."""
-
-    HARD = "hard"
-    MEAN = "mean"
-
-
-class SentenceEncoder(StrEnum):
-    """Which network reads a sentence."""
-
-    GRU = "gru"
-    ATTENTION = "attention"
-
-
-class Schedule(StrEnum):
-    """How the learning rate falls."""
-
-    PLATEAU = "plateau"
-    COSINE = "cosine"
-
-
-class Loss(StrEnum):
-    """Which loss compares documents with their negatives."""
-
-    HINGE = "hinge"
-    SOFTMAX = "softmax"
-
-
-class Device(StrEnum):
-    """Where the encoders learn."""
-
-    CPU = "cpu"
-    CUDA = "cuda"
-
-
 def train(
     corpus: CorpusArgument,
     output: Annotated[
@@ -98,11 +61,11 @@ def train(
         typer.Option("--output", "-o", help="Model folder to write.", rich_help_panel=OUTPUT),
     ],
     similarity: Annotated[
-        Similarity,
+        SimilarityName,
         typer.Option(
             help="Document similarity; NoStruct is the paper's baseline.", rich_help_panel=_METHOD
         ),
-    ] = Similarity.AP,
+    ] = "AP",
     max_links: Annotated[
         str,
         typer.Option(
@@ -112,8 +75,8 @@ def train(
         ),
     ] = "all",
     negatives: Annotated[
-        Negatives, typer.Option(help="Hardest, or mean of all.", rich_help_panel=_METHOD)
-    ] = Negatives.HARD,
+        NegativesName, typer.Option(help="Hardest, or mean of all.", rich_help_panel=_METHOD)
+    ] = "hard",
     negative_documents: Annotated[
         int, typer.Option(help="b: negatives of each document.", rich_help_panel=_METHOD)
     ] = 10,
@@ -124,8 +87,8 @@ def train(
         ),
     ] = "",
     loss: Annotated[
-        Loss, typer.Option(help="The paper's is the hinge.", rich_help_panel=_METHOD)
-    ] = Loss.HINGE,
+        LossName, typer.Option(help="The paper's is the hinge.", rich_help_panel=_METHOD)
+    ] = "hinge",
     margin: Annotated[
         float, typer.Option(help="Margin of the hinge loss.", rich_help_panel=_METHOD)
     ] = 0.2,
@@ -133,8 +96,8 @@ def train(
         float, typer.Option(help="Of the softmax loss.", rich_help_panel=_METHOD)
     ] = 0.05,
     sentence_encoder: Annotated[
-        SentenceEncoder, typer.Option(help="The paper's is the GRU.", rich_help_panel=_NETWORK)
-    ] = SentenceEncoder.GRU,
+        SentenceEncoderName, typer.Option(help="The paper's is the GRU.", rich_help_panel=_NETWORK)
+    ] = "gru",
     layers: Annotated[
         int,
         typer.Option(help="Layers of the heads: 1 (the paper's) or 2.", rich_help_panel=_NETWORK),
@@ -152,9 +115,9 @@ def train(
         float, typer.Option(help="Of Adam, at the start.", rich_help_panel=_LEARNING)
     ] = 0.0001,
     schedule: Annotated[
-        Schedule,
+        ScheduleName,
         typer.Option(help="The paper's waits for a plateau.", rich_help_panel=_LEARNING),
-    ] = Schedule.PLATEAU,
+    ] = "plateau",
     dropout: Annotated[
         float,
         typer.Option(help="On word dimensions and image features.", rich_help_panel=_LEARNING),
@@ -243,8 +206,9 @@ def train(
         ),
     ] = False,
     device: Annotated[
-        Device, typer.Option(help="cuda: a GPU for each process.", rich_help_panel=WORK)
-    ] = Device.CPU,
+        Literal["cpu", "cuda"],
+        typer.Option(help="cuda: a GPU for each process.", rich_help_panel=WORK),
+    ] = "cpu",
     tensorboard: Annotated[
         Path | None,
         typer.Option(
@@ -265,24 +229,23 @@ def train(
         from sightline.training import train as run_training
     from sightline.batches import open_features
     from sightline.corpus import read
-    from sightline.settings import Settings
 
     settings = Settings(
-        similarity=similarity.value,
+        similarity=similarity,
         max_links=max_links_from(max_links),
-        negatives=negatives.value,
+        negatives=negatives,
         negative_documents=negative_documents,
         negatives_within=negatives_within,
-        loss=loss.value,
+        loss=loss,
         margin=margin,
         temperature=temperature,
-        sentence_encoder=sentence_encoder.value,
+        sentence_encoder=sentence_encoder,
         layers=layers,  # type: ignore[arg-type]
         dimension=dimension,
         hidden=hidden,
         epochs=epochs,
         learning_rate=learning_rate,
-        schedule=schedule.value,
+        schedule=schedule,
         dropout=dropout,
         word_dropout=word_dropout,
         document_cut=document_cut,
@@ -299,7 +262,7 @@ def train(
         raise typer.BadParameter("--finetune-images reads image files; leave --features out")
     if backbone_weights is not None and not finetune_images:
         raise typer.BadParameter("--backbone-weights are for --finetune-images only")
-    with started_processes(device.value) as processes:
+    with started_processes(device) as processes:
         problems = Problems(strict=strict, report=report)
         documents = read(corpus, problems=problems)
         best = run_training(
@@ -316,7 +279,7 @@ def train(
             pack_on_disk=pack_on_disk,
             tensorboard=tensorboard,
             processes=processes,
-            device=device.value,
+            device=device,
             problems=problems,
             say=say,
         )

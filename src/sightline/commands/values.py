@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from enum import Enum
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import typer
 
@@ -70,18 +69,26 @@ def variable_of(param: Parameter, ctx: Context) -> str:
 
 
 def kind_of(param: Parameter) -> Any:
-    """The type of one value of a parameter: str, bool, int, float, Path or a class of choices."""
+    """The type of one value of a parameter: str, bool, int, float or Path; a choice is a str."""
     annotation = param.type_descriptor.annotation
-    return get_args(annotation)[0] if get_origin(annotation) is list else annotation
+    if get_origin(annotation) is list:
+        return get_args(annotation)[0]
+    return str if get_origin(annotation) is Literal else annotation
+
+
+def choices_of(param: Parameter) -> tuple[str, ...]:
+    """The words that a parameter may be, if it is one of a few."""
+    annotation = param.type_descriptor.annotation
+    return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
 def converted(value: Any, param: Parameter, place: str) -> Any:
     """One value as the command takes it; `typer.BadParameter` says what is wrong with it."""
+    if choices := choices_of(param):
+        return _choice(value, choices, place)
     kind = kind_of(param)
     if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return _within(value, param, place) if kind in (int, float) else value
-    if issubclass(kind, Enum):
-        return _choice(value, kind, place)
     convert = _CONVERTERS[kind]
     try:
         result = convert(value)
@@ -90,11 +97,10 @@ def converted(value: Any, param: Parameter, place: str) -> Any:
     return _within(result, param, place)
 
 
-def _choice(value: Any, kind: type[Enum], place: str) -> Enum:
-    names = [str(one.value) for one in kind]
-    for one in kind:
-        if str(one.value) == value:
-            return one
+def _choice(value: Any, names: tuple[str, ...], place: str) -> str:
+    for name in names:
+        if name == value:
+            return name
     expected = ", ".join(names[:-1]) + f" or {names[-1]}"
     raise _wrong(f"{place} is {value!r}; expected {expected}.{did_you_mean(str(value), names)}")
 

@@ -148,7 +148,7 @@
     slider.labels[0].textContent = data.measure === "confidence" ? "Confidence from" : "Score from";
     if (!weights.length) return;
     slider.step = step;
-    slider.min = floor(Math.min(...weights)).toFixed(3);
+    slider.min = floor(Math.min(0, ...weights)).toFixed(3);
     slider.max = floor(Math.max(...weights)).toFixed(3);
     slider.value = moved ? value : slider.min;
     tell({ kind: "threshold", value: Number(slider.value) });

@@ -17,8 +17,9 @@ const page = (function () {
   const other = (kind) => (kind === "image" ? "sentence" : "image");
   const linksOf = (kind, index) =>
     links.filter((link) => link.shown && link[kind] === index).sort((a, b) => b.weight - a.weight);
-  const words = (weight) =>
-    data.measure === "confidence" ? `${Math.round(100 * weight)} %` : weight.toFixed(2);
+  const percent = (weight) =>
+    weight >= 0.995 && weight < 1 ? ">99 %" : `${Math.round(100 * weight)} %`;
+  const words = (weight) => (data.measure === "confidence" ? percent(weight) : weight.toFixed(2));
   const wordsOf = (link) => (link.hand ? "by hand" : `${data.measure} ${words(link.weight)}`);
 
   function element(name, text, attributes) {

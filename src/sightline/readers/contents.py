@@ -47,7 +47,9 @@ def read_image_files(
         except SightlineError:
             left_out.images["files that cannot be unpacked"] += 1
             continue
-        if len(data) <= remaining:  # an archive may understate a size
-            files[source] = data
-            remaining -= len(data)
+        if len(data) > remaining:  # an archive may understate a size
+            left_out.images["files beyond the limit on bytes"] += 1
+            continue
+        files[source] = data
+        remaining -= len(data)
     return files

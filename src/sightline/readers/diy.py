@@ -29,13 +29,13 @@ from sightline.readers.reddit_dumps import Post, read_posts
 from sightline.sentences import tokenize
 from sightline.splits import random_splits
 
-SUBREDDIT = "DIY"
-MINIMUM_SCORE = 25
+_SUBREDDIT = "DIY"
+_MINIMUM_SCORE = 25
 #: A document has so many captions of so many tokens at least, and so many images.
-MINIMUM_CAPTIONS, MINIMUM_TOKENS = 2, 5
+_MINIMUM_CAPTIONS, _MINIMUM_TOKENS = 2, 5
 MINIMUM_IMAGES = 2
 #: And so many captions, and images, at most.
-MAXIMUM = 40
+_MAXIMUM = 40
 
 # Pixels of the shorter side at which images are hashed; the hash looks at 32 x 32 means anyway.
 _SHORTER_SIDE = 128
@@ -71,7 +71,11 @@ def read_diy(
     if not pages.is_dir():
         raise SightlineError(f"{pages}: no such folder of album pages.")
     posts = read_posts(
-        dumps, subreddit=SUBREDDIT, minimum_score=MINIMUM_SCORE, problems=problems, dropped=dropped
+        dumps,
+        subreddit=_SUBREDDIT,
+        minimum_score=_MINIMUM_SCORE,
+        problems=problems,
+        dropped=dropped,
     )
     drafts = [
         _draft(post, album, images, dropped) for post, album in _albums(posts, pages, dropped)
@@ -167,15 +171,15 @@ def _duplicated(drafts: list[_Draft], hashes: dict[Path, int]) -> set[str]:
 
 def _is_kept(draft: _Draft, has_duplicates: bool, dropped: Counter[str]) -> bool:
     """Apply the paper's conditions in its order; the first that fails is counted."""
-    long_captions = sum(len(tokenize(caption)) >= MINIMUM_TOKENS for caption in draft.captions)
+    long_captions = sum(len(tokenize(caption)) >= _MINIMUM_TOKENS for caption in draft.captions)
     reasons = {
         "documents with near-duplicate images": has_duplicates,
-        f"documents of fewer than {MINIMUM_CAPTIONS} captions of {MINIMUM_TOKENS} tokens": (
-            long_captions < MINIMUM_CAPTIONS
+        f"documents of fewer than {_MINIMUM_CAPTIONS} captions of {_MINIMUM_TOKENS} tokens": (
+            long_captions < _MINIMUM_CAPTIONS
         ),
         f"documents of fewer than {MINIMUM_IMAGES} images": len(draft.images) < MINIMUM_IMAGES,
-        f"documents of more than {MAXIMUM} images or captions": (
-            max(len(draft.images), len(draft.captions)) > MAXIMUM
+        f"documents of more than {_MAXIMUM} images or captions": (
+            max(len(draft.images), len(draft.captions)) > _MAXIMUM
         ),
     }
     for reason, applies in reasons.items():

@@ -7,16 +7,23 @@ child process of `isolation`.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from sightline.pages import Block, BlockKind, LeftOut, Page, PageImage
 from sightline.problems import SightlineError
 from sightline.readers.contents import Contents, read_image_files
+from sightline.readers.docx_parts import (
+    Relation,
+    count_other_parts,
+    main_part,
+    read_inserted,
+    read_relations,
+    read_title,
+)
 from sightline.readers.docx_styles import Style, read_styles
 from sightline.readers.figure_captions import attach_captions
 from sightline.safe_xml import attribute, local, parse_xml
@@ -27,22 +34,9 @@ _EMU_PER_PIXEL = 9525
 _ICON_SIDE = 32  # pixels; smaller than this both ways is no picture
 _LONGEST_CELL = 200  # characters of a cell that is joined with its row
 _SPACE = re.compile(r"[ \t\r\n\u00a0]+")
-# Whole parts that are not read, and what their text is counted as.
-_PARTS = {
-    "header": "headers and footers",
-    "footer": "headers and footers",
-    "footnotes": "notes",
-    "endnotes": "notes",
-    "comments": "comments",
-}
-_PART = re.compile(rf"word/({'|'.join(_PARTS)})\d*\.xml\Z")
+_DELETED = ("del", "moveFrom")
+_PICTURES = ("blip", "imagedata")
 _NO_TEXT = frozenset(("pPr", "rPr", "instrText", "delText", "sectPr", "tblPr", "trPr", "tcPr"))
-
-
-@dataclass(frozen=True, slots=True)
-class _Relation:
-    target: str
-    is_external: bool
 
 
 def read_docx(path: Path) -> Contents:
@@ -54,13 +48,13 @@ def read_docx(path: Path) -> Contents:
                 "a password."
             )
     with Archive(path) as archive:
-        part = _main_part(archive)
-        walk = _Walk(read_styles(archive, part), _relations(archive, part))
-        walk.content(parse_xml(archive.read(part)))
-        _count_other_parts(archive, walk.left_out)
+        part = main_part(archive)
+        walk = _Walk(archive, read_styles(archive, part), read_relations(archive, part))
+        walk.document(parse_xml(archive.read(part)))
+        count_other_parts(archive, walk.relations, walk.left_out)
         sources = (i.source for i in walk.images if i.source not in walk.external)
         files = read_image_files(archive, sources, walk.left_out)
-        title = _title(archive)
+        title = read_title(archive)
     blocks, images = attach_captions(walk.blocks, walk.images)
     headline = next((b.text for b in blocks if b.kind is BlockKind.HEADING), None)
     left_out = LeftOut(+walk.left_out.text, +walk.left_out.images)
@@ -68,61 +62,13 @@ def read_docx(path: Path) -> Contents:
     return Contents(page, files)
 
 
-def _main_part(archive: Archive) -> str:
-    """Find the document itself, which is almost always `word/document.xml`."""
-    relations = archive.find("_rels/.rels")
-    if relations is not None:
-        for relation in parse_xml(relations):
-            if (attribute(relation, "Type") or "").endswith("/officeDocument"):
-                target = (attribute(relation, "Target") or "").lstrip("/")
-                if target in archive:
-                    return target
-    if "word/document.xml" not in archive:
-        raise SightlineError("it is not a Word document: it holds no text part.")
-    return "word/document.xml"
-
-
-def _relations(archive: Archive, part: str) -> dict[str, _Relation]:
-    folder, name = posixpath.split(part)
-    data = archive.find(f"{folder}/_rels/{name}.rels")
-    relations: dict[str, _Relation] = {}
-    for relation in parse_xml(data) if data is not None else ():
-        identifier, target = attribute(relation, "Id"), attribute(relation, "Target")
-        if identifier and target:
-            external = attribute(relation, "TargetMode") == "External"
-            if not external:
-                target = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
-            relations[identifier] = _Relation(target, external)
-    return relations
-
-
-def _title(archive: Archive) -> str | None:
-    data = archive.find("docProps/core.xml")
-    if data is None:
-        return None
-    for element in parse_xml(data):
-        if local(element.tag) == "title":
-            return " ".join((element.text or "").split()) or None
-    return None
-
-
-def _count_other_parts(archive: Archive, left_out: LeftOut) -> None:
-    for name in archive.names():
-        found = _PART.match(name)
-        if found is not None:
-            root = parse_xml(archive.read(name))
-            elements = [(local(element.tag), element) for element in root.iter()]
-            characters = sum(len((e.text or "").strip()) for tag, e in elements if tag == "t")
-            left_out.text[_PARTS[found[1]]] += characters
-            pictures = sum(tag in ("blip", "imagedata") for tag, _ in elements)
-            left_out.images[_PARTS[found[1]]] += pictures
-
-
 class _Walk:
     """One pass over the document; a paragraph is under way between its start and its end."""
 
-    def __init__(self, styles: dict[str, Style], relations: dict[str, _Relation]) -> None:
-        self.styles, self.relations = styles, relations
+    def __init__(
+        self, archive: Archive, styles: dict[str, Style], relations: dict[str, Relation]
+    ) -> None:
+        self.archive, self.styles, self.relations = archive, styles, relations
         default = styles.get("")
         self.language = default.language if default else None
         self.blocks: list[Block] = []
@@ -133,6 +79,22 @@ class _Walk:
         self.text = ""
         self.inside: list[PageImage] = []  # images of the paragraph under way
         self.boxes: list[Element] = []  # its text boxes, which are read after it
+        # What was met of the document's text and images, whether it is read or left out.
+        self.characters = self.pictures = 0
+
+    def document(self, root: Element) -> None:
+        """Read all; what stands where nothing is looked for is counted in the end."""
+        self.content(root)
+        characters, pictures = _held(root)
+        self.left_out.text["elsewhere in the file"] += max(0, characters - self.characters)
+        self.left_out.images["elsewhere in the file"] += max(0, pictures - self.pictures)
+
+    def _leave_out(self, element: Element, reason: str) -> None:
+        characters, pictures = _held(element)
+        self.left_out.text[reason] += characters
+        self.left_out.images[reason] += pictures
+        self.characters += characters
+        self.pictures += pictures
 
     def content(self, element: Element) -> None:
         """Read what an element holds, paragraph by paragraph."""
@@ -142,10 +104,21 @@ class _Walk:
                 self.paragraph(child)
             elif tag == "tbl":
                 self.table(child)
-            elif tag in ("del", "moveFrom"):
-                self.left_out.text["deleted text"] += _characters(child)
+            elif tag in _DELETED:
+                self._leave_out(child, "deleted text")
+            elif tag == "AlternateContent":
+                self.content(_choice(child))
+            elif tag == "altChunk":
+                self._inserted(child)
             elif tag not in _NO_TEXT:
                 self.content(child)
+
+    def _inserted(self, element: Element) -> None:
+        relation = self.relations.get(attribute(element, "id") or "")
+        if relation is None or relation.is_external or relation.target not in self.archive:
+            self.left_out.text["inserted files that are missing (number)"] += 1
+        elif (page := read_inserted(self.archive, relation.target, self.left_out)) is not None:
+            self.blocks += page.blocks
 
     def paragraph(self, element: Element) -> None:
         """Read a paragraph, then its text boxes."""
@@ -189,6 +162,7 @@ class _Walk:
         for child in element:
             tag = local(child.tag)
             if tag == "t":
+                self.characters += len(child.text or "")
                 self._add(child.text or "")
             elif tag in ("tab", "ptab"):
                 self._add(" ")
@@ -197,10 +171,16 @@ class _Walk:
                     self.text = self.text.rstrip(" ") + "\n" if self.text else ""
             elif tag == "noBreakHyphen":
                 self._add("-")
-            elif tag in ("del", "moveFrom"):
-                self.left_out.text["deleted text"] += _characters(child)
+            elif tag in _DELETED:
+                self._leave_out(child, "deleted text")
             elif tag == "r" and _is_hidden(child):
-                self.left_out.text["hidden text"] += _characters(child)
+                self._leave_out(child, "hidden text")
+            elif tag == "sym":
+                self.left_out.text["signs without a meaning"] += 1
+            elif tag == "listEntry":
+                self.left_out.text["choices of form fields"] += len(attribute(child, "val") or "")
+            elif tag == "subDoc":
+                self.left_out.text["documents elsewhere (number)"] += 1
             elif tag == "AlternateContent":
                 self.runs(_choice(child))
             elif tag in ("drawing", "pict", "object"):
@@ -226,7 +206,10 @@ class _Walk:
             "1",
             "true",
         )
-        pictures = [e for tag, e in elements if tag in ("blip", "imagedata")]
+        if "textpath" in named:
+            self.left_out.text["word art"] += len(attribute(named["textpath"], "string") or "")
+        pictures = [e for tag, e in elements if tag in _PICTURES]
+        self.pictures += len(pictures)
         for picture in pictures:
             source = self._source(picture)
             if source is None:
@@ -263,6 +246,10 @@ class _Walk:
             tag = local(row.tag)
             if tag == "tr":
                 self._row(row)
+            elif tag == "AlternateContent":
+                self.table(_choice(row))
+            elif tag in _DELETED:
+                self._leave_out(row, "deleted text")
             elif tag not in _NO_TEXT and tag != "tblGrid":
                 self.table(row)  # content controls around rows
 
@@ -302,8 +289,20 @@ def _within(drawing: Element) -> Iterator[tuple[str, Element]]:
 
 
 def _choice(alternatives: Element) -> Element:
-    """Give the newer of two forms of one thing, as Word does."""
-    return next(iter(alternatives), alternatives)
+    """Give the newer of two forms of one thing, as Word does, or one that holds more to read."""
+    return max(alternatives, key=lambda form: sum(_held(form)), default=alternatives)
+
+
+def _held(element: Element) -> tuple[int, int]:
+    """Count the characters and the pictures in an element; of several forms, the one to read."""
+    tag = local(element.tag)
+    if tag in ("t", "delText"):
+        return len(element.text or ""), 0
+    held = [_held(child) for child in element]
+    if tag == "AlternateContent":
+        return max(held, key=sum, default=(0, 0))
+    characters, pictures = sum(c for c, _ in held), sum(p for _, p in held)
+    return characters, pictures + (tag in _PICTURES)
 
 
 def _described(element: Element | None) -> str | None:
@@ -317,10 +316,6 @@ def _is_hidden(run: Element) -> bool:
     properties = next((child for child in run if local(child.tag) == "rPr"), ())
     vanish = next((child for child in properties if local(child.tag) == "vanish"), None)
     return vanish is not None and attribute(vanish, "val") not in ("0", "false", "off")
-
-
-def _characters(element: Element) -> int:
-    return sum(len(e.text or "") for e in element.iter() if local(e.tag) in ("t", "delText"))
 
 
 def _number(element: Element | None) -> int | None:

@@ -35,8 +35,9 @@ _FONT_ALGORITHMS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/p
 class _Book:
     title: str | None
     language: str | None
-    #: Paths of the files in reading order.
+    #: Paths of the files in reading order, and which of them are pictures.
     spine: list[str]
+    pictures: set[str]
     left_out: LeftOut
 
 
@@ -51,14 +52,25 @@ def read_epub(path: Path, *, seconds: float = 8.0) -> Contents:
         _refuse_drm(archive, book)
         blocks: list[Block] = []
         images: list[PageImage] = []
+        damage: SightlineError | None = None
         for number, name in enumerate(book.spine):
             if time.process_time() >= end:
                 rest = sum(map(archive.size, book.spine[number:]))
                 book.left_out.text["beyond the limit on time (bytes)"] = rest
                 break
-            chapter = _chapter(archive, name, book.left_out)
+            if name in book.pictures:
+                images.append(PageImage(name, len(blocks) - 1))
+                continue
+            try:
+                chapter = _chapter(archive, name, book.left_out)
+            except SightlineError as error:
+                damage = error
+                book.left_out.text["files that cannot be read (number)"] += 1
+                continue
             images += _moved(chapter, name, len(blocks))
             blocks += chapter.blocks
+        if damage is not None and not blocks and not images:
+            raise damage
         sources = (_first_in(archive, image) for image in images)
         files = read_image_files(archive, sources, book.left_out)
     title = book.title or next((b.text for b in blocks if b.level == 1), None)
@@ -71,6 +83,7 @@ def _book(archive: Archive) -> _Book:
     package = parse_xml(archive.read(package_path))
     manifest: dict[str, tuple[str, str, str]] = {}
     spine: list[str] = []
+    pictures: set[str] = set()
     left_out = LeftOut()
     for item in _elements(package, "manifest", "item"):
         identifier, href = attribute(item, "id"), attribute(item, "href")
@@ -82,20 +95,27 @@ def _book(archive: Archive) -> _Book:
         target, media, properties = manifest.get(attribute(reference, "idref") or "", ("", "", ""))
         if not target or target not in archive:
             left_out.text["missing files (number)"] += 1
+        elif media.startswith("image/"):
+            spine.append(target)
+            pictures.add(target)
         elif media not in _XHTML:
             left_out.text["files that are no text (number)"] += 1
-        elif "nav" in properties.split():
-            left_out.text["table of contents (bytes)"] += archive.size(target)
-        else:
+        elif "nav" not in properties.split():
             spine.append(target)
     if not spine:
         raise SightlineError("it is damaged: its list of chapters is empty.")
+    listed = set(spine)
     if len(spine) > _MAX_FILES:
         rest = sum(map(archive.size, spine[_MAX_FILES:]))
         left_out.text["beyond the limit on files (bytes)"] = rest
         del spine[_MAX_FILES:]
+    for target, media, properties in manifest.values():
+        if media in _XHTML and target in archive and target not in listed:
+            is_contents = "nav" in properties.split()
+            what = "table of contents" if is_contents else "files outside the reading order"
+            left_out.text[f"{what} (bytes)"] += archive.size(target)
     title, language = _metadata(package, "title"), _metadata(package, "language")
-    return _Book(title, language, spine, left_out)
+    return _Book(title, language, spine, pictures, left_out)
 
 
 def _package_path(archive: Archive) -> str:
@@ -142,11 +162,11 @@ def _refuse_drm(archive: Archive, book: _Book) -> None:
 
 
 def _chapter(archive: Archive, name: str, left_out: LeftOut) -> Page:
-    """Read one file of the spine; one that cannot be is left out."""
+    """Read one file of the spine; one that is too large is left out."""
     if archive.size(name) > MAX_BYTES:
         left_out.text["beyond the limit on bytes (bytes)"] += archive.size(name)
         return Page(None, (), ())
-    page = read_html(archive.read(name), main_content=False, xml=True)
+    page = read_html(archive.read(name), main_content=False, xml=True, images_in_svg=True)
     left_out.update(page.left_out)
     return page
 

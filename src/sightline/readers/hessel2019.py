@@ -25,7 +25,7 @@ from sightline.problems import Problems, SightlineError
 from sightline.readers.native import open_for_reading
 
 FILE_NAME = "docs.json"
-PATHS_NAME = "image_paths.json"
+_PATHS_NAME = "image_paths.json"
 
 _NO_LINK = -1
 _NO_METADATA = "na"
@@ -57,7 +57,7 @@ def numbered_hessel2019(
     """Yield the documents of a release with their places, such as `train[12]`."""
     path = path / FILE_NAME if path.is_dir() else path
     splits = _load(path, "splits")
-    paths = path.with_name(PATHS_NAME)
+    paths = path.with_name(_PATHS_NAME)
     image_paths = _load(paths, "paths") if paths.is_file() else {}
     for split, docs in splits.items():
         if not isinstance(docs, list):
@@ -105,9 +105,9 @@ def write_hessel2019(documents: Iterable[Document], folder: Path) -> Stored:
         splits_lost += document.split != split
     folder.mkdir(parents=True, exist_ok=True)
     if ids.paths:
-        write_atomically(folder / PATHS_NAME, orjson.dumps(ids.paths))
+        write_atomically(folder / _PATHS_NAME, orjson.dumps(ids.paths))
     else:
-        (folder / PATHS_NAME).unlink(missing_ok=True)
+        (folder / _PATHS_NAME).unlink(missing_ok=True)
     write_atomically(folder / FILE_NAME, orjson.dumps(splits))
     return Stored(sum(map(len, splits.values())), links_lost, keys_lost, splits_lost)
 

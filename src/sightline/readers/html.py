@@ -21,6 +21,7 @@ from sightline.readers.html_encoding import decode_html
 from sightline.readers.html_images import is_remote
 from sightline.readers.html_limits import bound_html
 from sightline.readers.html_parts import Walk, WalkedImage
+from sightline.readers.html_tags import SHOWN_TEMPLATE, TEMPLATE
 from sightline.readers.html_walk import walk_tree
 
 MAX_BYTES = 32 * 2**20  # of a page; far above any that people read
@@ -28,6 +29,9 @@ MAX_BYTES = 32 * 2**20  # of a page; far above any that people read
 _DESCRIBED_BY = re.compile(r"""aria-describedby\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+))""")
 _OPEN_TAG = re.compile(r"</?[a-zA-Z]")
 _XML = re.compile(r"\s*<\?xml\s", re.I)
+_TEMPLATE = re.compile(
+    r"<(/?)template(?=[\s/>])((?:[^<>]{0,200}?\sshadowrootmode(?=[\s=>]))?)", re.I
+)
 # In XML, `<a id="x"/>` is an element that ends; to an HTML parser it is one that begins.
 _ENDED_TAG = re.compile(
     r"<((?!(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)[\s/])"
@@ -35,11 +39,18 @@ _ENDED_TAG = re.compile(
 )
 
 
-def read_html(data: bytes | str, *, main_content: bool = True, xml: bool = False) -> Page:
+def read_html(
+    data: bytes | str,
+    *,
+    main_content: bool = True,
+    xml: bool = False,
+    images_in_svg: bool = False,
+) -> Page:
     """Read a page; raises `SightlineError` only if it is larger than the limit.
 
     `main_content` leaves out navigation, comments and the like; without it, all that is shown
     stays. `xml` reads XHTML by the rules of XML, as a page that begins with `<?xml` always is.
+    `images_in_svg` takes the images that drawings are made of, as the covers of books are.
     """
     if len(data) > MAX_BYTES:
         raise SightlineError(f"The page is larger than {MAX_BYTES // 2**20} MiB, the limit.")
@@ -53,7 +64,7 @@ def read_html(data: bytes | str, *, main_content: bool = True, xml: bool = False
         data = data.replace("\0", "")
     if xml or _XML.match(data):
         data = _ENDED_TAG.sub(r"<\1\2></\1>", data)
-    bounded = bound_html(data)
+    bounded = bound_html(_TEMPLATE.sub(_template, data))
     left_out.text["scripts and styles"] = bounded.raw_lost
     left_out.text["unfinished tag"] = _unfinished(data)
     left_out.images["beyond the limits"] = bounded.images_lost
@@ -61,12 +72,16 @@ def read_html(data: bytes | str, *, main_content: bool = True, xml: bool = False
     parser = LexborHTMLParser(bounded.html.encode("utf-8", "replace"))
     if parser.root is None:
         return Page(None, (), (), left_out=LeftOut(+left_out.text, +left_out.images))
-    walk = walk_tree(parser.root, _descriptions(data))
+    walk = walk_tree(parser.root, _descriptions(data), images_in_svg)
     left_out.update(walk.left_out)
     walk.left_out = left_out
     drop_repeated_images(walk)
     assign_captions(walk)
     return _page(walk, main_content)
+
+
+def _template(tag: re.Match[str]) -> str:
+    return f"<{tag[1]}{SHOWN_TEMPLATE if tag[2] else TEMPLATE}{tag[2]}"
 
 
 def _unfinished(html: str) -> int:

@@ -42,12 +42,17 @@ BLOCKS = BOXES | _names(
 )
 #: Boxes in which an image and the text after it go together.
 HOLDERS = _names("aside blockquote dd details div dt figure li section td th tr")
+#: What `template` is called for the parser, which would keep its text to itself. Scripts make pages
+#: of it; only one with a shadow root is shown at once.
+TEMPLATE, SHOWN_TEMPLATE = "sightline-template", "sightline-shadow"
 #: What is skipped whole, and what to call it.
 SKIPPED = {
-    **dict.fromkeys(("script", "style", "template", "noembed", "noframes"), "scripts and styles"),
+    **dict.fromkeys(("script", "style", TEMPLATE, "noembed", "noframes"), "scripts and styles"),
     **dict.fromkeys(("select", "textarea", "datalist"), "controls"),
     **dict.fromkeys(("annotation", "annotation-xml"), "formula source"),
-    **dict.fromkeys(("iframe", "video", "audio", "canvas", "applet"), "embedded media"),
+    **dict.fromkeys(
+        ("iframe", "frame", "embed", "video", "audio", "canvas", "applet"), "embedded media"
+    ),
     "svg": "inline svg",
 }
 #: Those of them that count as images.

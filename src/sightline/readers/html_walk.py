@@ -39,9 +39,13 @@ from sightline.readers.html_text import TextRun
 _LONGEST_CAPTION = 1_000  # characters; what is longer is text, whatever it is called
 
 
-def walk_tree(root: LexborNode, descriptions: frozenset[str] = frozenset()) -> Walk:
+def walk_tree(
+    root: LexborNode,
+    descriptions: frozenset[str] = frozenset(),
+    images_in_svg: bool = False,
+) -> Walk:
     """Walk the tree below a node; `descriptions` are the ids that images refer to."""
-    walker = _Walker(descriptions)
+    walker = _Walker(descriptions, images_in_svg)
     stack: list[tuple[LexborNode, str, _Saved]] = []
     node = root
     while True:
@@ -81,10 +85,10 @@ _LINK: _Saved = ("link",)
 
 
 class _Walker:
-    def __init__(self, descriptions: frozenset[str]) -> None:
+    def __init__(self, descriptions: frozenset[str], images_in_svg: bool) -> None:
         self.walk = Walk()
         self.run: TextRun[WalkedImage] = TextRun()
-        self.descriptions = descriptions
+        self.descriptions, self.images_in_svg = descriptions, images_in_svg
         self.figures = self.links = 0
         self.last_described = -1
         # What the elements around the place make of it.
@@ -174,6 +178,8 @@ class _Walker:
 
     def open(self, tag: str, attributes: Attributes) -> _Saved:
         """Begin an element; gives what to restore at its end."""
+        if tag == "object" and attributes.get("data"):
+            self.walk.left_out.images["embedded media"] += 1
         marks = read_marks(attributes) if attributes else 0
         block = tag in BLOCKS or bool(marks & CAPTION)
         describes = bool(self.descriptions) and attributes.get("id") in self.descriptions
@@ -271,15 +277,31 @@ class _Walker:
                 self.run.mark(None)
         elif tag in SKIPPED:
             reason = SKIPPED[tag]
-            if reason in SKIPPED_IMAGES:
-                walk.left_out.images[reason] += 1
-            walk.left_out.text[reason] += len(node.text(deep=True))
+            is_taken = tag == "svg" and self.images_in_svg and self._svg(node)
+            walk.left_out.images[reason] += reason in SKIPPED_IMAGES and not is_taken
+            self._count(reason, node.text(deep=True))
         elif tag == "source":
             self.picture.append(node.attributes)
-        elif tag == "title" and walk.title is None:
-            walk.title = " ".join(node.text(deep=True).split()) or None
+        elif tag == "title":
+            title = " ".join(node.text(deep=True).split())
+            if walk.title is None:
+                walk.title = title or None
+            else:
+                self._count("further titles", title)
+        elif tag == "input":
+            if (node.attributes.get("type") or "").lower() != "hidden":
+                self._count("controls", node.attributes.get("value") or "")
         elif tag == "base" and walk.base is None:
             walk.base = node.attributes.get("href")
+
+    def _svg(self, node: LexborNode) -> bool:
+        """Take the images that a drawing is made of; says whether there are any."""
+        images = [image.attributes for image in node.css("image")]
+        sources = [image.get("href") or image.get("xlink:href") for image in images]
+        for source, attributes in zip(sources, images, strict=True):
+            if source:
+                self._image({**attributes, "src": source})
+        return any(sources)
 
     def _image(self, attributes: Attributes) -> None:
         walk = self.walk

@@ -38,6 +38,7 @@ _ATTRIBUTES = re.compile(r"\{:?[ \t]*[#.\w][^{}\n]*\}")
 
 
 _DEFINED = ("label", "href", "title")
+_LOST = "lost"
 
 
 def read_markdown(data: bytes | str) -> Page:
@@ -53,6 +54,7 @@ def read_markdown(data: bytes | str) -> Page:
     text = text[front.end() :] if front else text
     environment: dict[str, Any] = {}
     page = read_html(render_markdown(text, environment), main_content=False)
+    page.left_out.text.update(environment[_LOST])
     page.left_out.text["link definitions"] += _definitions(environment)
     page.left_out.text["invalid bytes"] += replaced
     page.left_out.text["front matter"] += front.end() if front else 0
@@ -64,7 +66,8 @@ def read_markdown(data: bytes | str) -> Page:
 def render_markdown(text: str, environment: dict[str, Any] | None = None) -> str:
     """Render Markdown to HTML that holds all of its text; it is for reading, not for showing.
 
-    What it defines for links is no text, and is put into `environment`.
+    What it defines for links is no text, and is put into `environment`, with the count of what is
+    not rendered.
     """
     links = text.count("[") - text.count("]") <= _MAX_OPEN_BRACKETS
     tables = "|" not in text or _empty_cells(text) <= _MAX_EMPTY_CELLS
@@ -76,9 +79,9 @@ def render_markdown(text: str, environment: dict[str, Any] | None = None) -> str
         parser = _parser(links, tables, nesting=False)
         environment.clear()
         tokens = parser.parse(text, environment)
-    for token in tokens:
-        if token.type == "inline":
-            _drop_extensions(token.children or ())
+    dropped = sum(_drop_extensions(t.children or ()) for t in tokens if t.type == "inline")
+    cells = _surplus_cells(tokens, text) if tables and "|" in text else 0
+    environment[_LOST] = {"marks for programs": dropped, "cells beyond a table's columns": cells}
     rendered: str = parser.renderer.render(tokens, parser.options, environment)
     return rendered
 
@@ -125,14 +128,46 @@ def _is_cut_off(tokens: Sequence[Token], limit: int) -> bool:
     return any(token.nesting == 1 and token.level >= limit - 2 for token in tokens)
 
 
-def _drop_extensions(children: Sequence[Token]) -> None:
-    """Drop what stands in the text for programs: fences, and attributes after an image."""
+def _drop_extensions(children: Sequence[Token]) -> int:
+    """Drop what stands in the text for programs: fences, and attributes after an image.
+
+    Gives how many characters that were.
+    """
+    dropped = 0
     for before, token in zip([None, *children], children, strict=False):
         if token.type == "text":
+            size = len(token.content)
             if before is not None and before.type == "image":
                 token.content = _ATTRIBUTES.sub("", token.content, count=1)
             if (fence := _FENCE.match(token.content)) is not None:
                 token.content = token.content[fence.end() :]
+            dropped += size - len(token.content)
+    return dropped
+
+
+def _surplus_cells(tokens: Sequence[Token], text: str) -> int:
+    """Count the letters of cells that rows have beyond the columns of their table.
+
+    By the rules they are no part of it, and the parser drops them.
+    """
+    lines = text.split("\n")
+    surplus = row = 0
+    in_body = False
+    for token in tokens:
+        if token.type in ("tbody_open", "tbody_close"):
+            in_body = token.type == "tbody_open"
+        elif token.type == "tr_open" and in_body and token.map:
+            row = _letters(lines[token.map[0]])
+        elif token.type == "inline" and in_body:
+            row -= _letters(token.content)
+        elif token.type == "tr_close" and in_body:
+            surplus += max(0, row)
+            row = 0
+    return surplus
+
+
+def _letters(text: str) -> int:
+    return sum(map(str.isalnum, text))
 
 
 def _front_title(front: str) -> str | None:

@@ -26,7 +26,7 @@ from sightline.readers.kept_fields import (
     kept_field,
     restore_fields,
 )
-from sightline.readers.native import json_lines
+from sightline.readers.native import json_lines, numbered_documents
 
 NAME = "mmc4"
 
@@ -40,13 +40,11 @@ def numbered_mmc4(
     path: Path, problems: Problems, allow_empty: bool = False
 ) -> Iterator[tuple[int, Document]]:
     """Yield the documents of an MMC4 shard with their lines."""
-    for number, record in json_lines(path, problems):
-        try:
-            document = document_from_mmc4(record, number, allow_empty)
-        except FieldError as error:
-            problems.add(path, number, error.field, error.reason)
-        else:
-            yield number, document
+
+    def document(record: object, number: int) -> Document:
+        return document_from_mmc4(record, number, allow_empty)
+
+    return numbered_documents(json_lines(path, problems), document, path, problems)
 
 
 def document_from_mmc4(record: object, place: int | str, allow_empty: bool = False) -> Document:

@@ -31,11 +31,11 @@ from sightline.sentences import tokenize
 from sightline.splits import split_size
 
 #: True images of a document, and fake ones, and distractor captions.
-GROUP = 5
+_GROUP = 5
 
 
 @dataclass(slots=True)
-class CaptionedImage:
+class _CaptionedImage:
     """An image and what was written about it, in the order of the annotations' ids."""
 
     name: str
@@ -52,8 +52,8 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    true: list[CaptionedImage]
-    fake: list[CaptionedImage]
+    true: list[_CaptionedImage]
+    fake: list[_CaptionedImage]
 
 
 def read_mscoco(
@@ -74,7 +74,7 @@ def read_mscoco(
     true image, or fewer if one of its true images has fewer captions; others have one. The same
     images and captions give the same documents, in whichever order the files are named.
     """
-    captioned = captioned_images(files, images, problems, dropped)
+    captioned = _captioned_images(files, images, problems, dropped)
     rng = random.Random(seed)
     groups = _groups(captioned, rng)
     validation_size = split_size(len(groups), validation, "val")
@@ -82,7 +82,7 @@ def read_mscoco(
     train_size = len(groups) - validation_size - test_size
     if train_size < 0:
         raise SightlineError(f"The splits are larger than the {len(groups):,} documents there are.")
-    dropped["images left over"] += len(captioned) - 2 * GROUP * len(groups)
+    dropped["images left over"] += len(captioned) - 2 * _GROUP * len(groups)
     parts = [
         ("train", groups[:train_size], versions),
         ("val", groups[train_size : train_size + validation_size], 1),
@@ -92,12 +92,12 @@ def read_mscoco(
         yield from _documents(split, part, count, rng)
 
 
-def captioned_images(
+def _captioned_images(
     files: Sequence[Path],
     images: ImageFolder | None,
     problems: Problems,
     dropped: Counter[str],
-) -> list[CaptionedImage]:
+) -> list[_CaptionedImage]:
     """Merge caption files by image; an image that has no caption, or no file, is left out."""
     entries: dict[int, _Entry] = {}
     for path in files:
@@ -111,7 +111,7 @@ def captioned_images(
             dropped["images without captions"] += 1
         else:
             captions = [caption for _, caption in sorted(entry.captions.items())]
-            captioned.append(CaptionedImage(name, captions))
+            captioned.append(_CaptionedImage(name, captions))
     return captioned
 
 
@@ -158,14 +158,14 @@ def _image_name(image_id: int, entry: _Entry, images: ImageFolder | None) -> str
     return None
 
 
-def _groups(captioned: list[CaptionedImage], rng: random.Random) -> list[_Group]:
+def _groups(captioned: list[_CaptionedImage], rng: random.Random) -> list[_Group]:
     """Pair groups of true with groups of fake images; what does not fill a group is left over."""
     shuffled = rng.sample(captioned, len(captioned))
     half = len(shuffled) // 2
     true, fake = shuffled[:half], shuffled[half:]
     return [
-        _Group(true[start : start + GROUP], fake[start : start + GROUP])
-        for start in range(0, half - GROUP + 1, GROUP)
+        _Group(true[start : start + _GROUP], fake[start : start + _GROUP])
+        for start in range(0, half - _GROUP + 1, _GROUP)
     ]
 
 
@@ -188,7 +188,7 @@ def _documents(
                 name, extra = f"{name}-v{version}", {"version": version}
             images = [image.name for image in (*group.true, *group.fake)]
             own = [of_image[version] for of_image in captions]
-            sentences = own + pool.draw(GROUP, images, rng)
+            sentences = own + pool.draw(_GROUP, images, rng)
             yield Document(name, *_mixed(sentences, images, rng), split, extra)
 
 
@@ -198,7 +198,7 @@ def _mixed(
     """Mix sentences and images, the first of which are linked: their places then tell nothing."""
     sentence_places = rng.sample(range(len(sentences)), len(sentences))
     image_places = rng.sample(range(len(images)), len(images))
-    links = zip(sentence_places[:GROUP], image_places[:GROUP], strict=True)
+    links = zip(sentence_places[:_GROUP], image_places[:_GROUP], strict=True)
     return _placed(sentences, sentence_places), _placed(images, image_places), tuple(sorted(links))
 
 

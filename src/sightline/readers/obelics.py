@@ -31,7 +31,7 @@ from sightline.readers.kept_fields import (
     kept_field,
     restore_fields,
 )
-from sightline.readers.native import json_lines
+from sightline.readers.native import json_lines, numbered_documents
 from sightline.readers.parquet import parquet_rows, write_parquet
 
 NAME = "obelics"
@@ -51,15 +51,13 @@ def numbered_obelics(
     path: Path, problems: Problems, allow_empty: bool = False
 ) -> Iterator[tuple[int, Document]]:
     """Yield the documents of OBELICS records with their lines or rows."""
+
+    def document(record: object, number: int) -> Document:
+        return document_from_obelics(record, number, allow_empty)
+
     is_parquet = path.suffix == ".parquet"
     rows = parquet_rows(path, problems, ("texts", "images")) if is_parquet else None
-    for number, record in rows or json_lines(path, problems):
-        try:
-            document = document_from_obelics(record, number, allow_empty)
-        except FieldError as error:
-            problems.add(path, number, error.field, error.reason)
-        else:
-            yield number, document
+    return numbered_documents(rows or json_lines(path, problems), document, path, problems)
 
 
 def document_from_obelics(record: object, place: int | str, allow_empty: bool = False) -> Document:

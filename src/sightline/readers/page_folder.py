@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from sightline.choices import Unit
 from sightline.documents import Document
-from sightline.pages import LeftOut, Page, PageImage, Unit, page_to_document
+from sightline.pages import LeftOut, Page, PageImage, page_to_document
 from sightline.problems import Problems, SightlineError
 from sightline.readers import html, markdown, text
 from sightline.readers.html_images import is_remote
@@ -79,7 +80,8 @@ class PageFolder:
         image, and what was left out of the others.
         """
         if not self.folder.is_dir():
-            raise SightlineError(f"{self.folder}: no such folder of pages.")
+            what = "is not a folder" if self.folder.exists() else "no such folder"
+            raise SightlineError(f"{self.folder}: {what}; name the folder that the pages lie in.")
         root = self.folder.resolve()
         for path in find_pages(root, dropped):
             name = path.relative_to(root).as_posix()
@@ -169,8 +171,11 @@ def find_pages(
         folders[:] = [f for f in folders if f not in saved and not f.startswith(".")]
         for path in (Path(place, name) for name in names):
             if path.suffix.lower() not in suffixes:
+                dropped["files that are no pages"] += path.suffix.lower() not in _IMAGES
                 continue
-            if path.is_symlink() and not path.resolve().is_relative_to(root):
+            # `resolve` raises where a link leads to itself.
+            target = Path(os.path.realpath(path))
+            if path.is_symlink() and not target.is_relative_to(root):
                 dropped["links to pages outside the folder"] += 1
             else:
                 pages.append(path)

@@ -14,10 +14,10 @@ from typing import IO, Any
 
 import orjson
 
-from sightline.documents import Document, FieldError, document_out_of, document_to_record
+from sightline.documents import Document, document_out_of, document_to_record
 from sightline.files import atomic_writer
 from sightline.problems import MissingExtraError, Problems, SightlineError
-from sightline.readers.native import open_for_reading
+from sightline.readers.native import numbered_documents, open_for_reading
 
 # Rows held at a time: enough to spread the cost of a call, few enough for long documents.
 _BATCH = 256
@@ -45,18 +45,17 @@ def numbered_parquet(
     path: Path, problems: Problems, allow_empty: bool = False
 ) -> Iterator[tuple[int, Document]]:
     """Yield the documents of a Parquet file with their rows."""
-    for row, record in parquet_rows(path, problems, ("id", "sentences", "images")):
+
+    def document(record: dict[str, Any], _: int) -> Document:
         for key in [key for key, value in record.items() if value is None]:
             del record[key]
         for key in _AS_JSON & record.keys():
             with suppress(ValueError, TypeError):  # not written here, and no JSON
                 record[key] = orjson.loads(record[key])
-        try:
-            document = document_out_of(record, allow_empty)
-        except FieldError as error:
-            problems.add(path, row, error.field, error.reason)
-        else:
-            yield row, document
+        return document_out_of(record, allow_empty)
+
+    rows = parquet_rows(path, problems, ("id", "sentences", "images"))
+    return numbered_documents(rows, document, path, problems)
 
 
 def parquet_rows(

@@ -20,11 +20,12 @@ from sightline.pages import Block, BlockKind, LeftOut, Page, PageImage
 from sightline.problems import SightlineError
 from sightline.readers.contents import MAX_IMAGE_BYTES, Contents
 from sightline.readers.figure_captions import begins_like_figure_caption
+from sightline.readers.pdf_annotations import count_beside_pages, show_annotations
 from sightline.readers.pdf_captions import find_captions
 from sightline.readers.pdf_images import MAX_PIXELS, covers, draw_image, image_objects
 from sightline.readers.pdf_layout import Box, Item, Line, Picture, reading_order
 from sightline.readers.pdf_paragraphs import ParagraphBuilder, heading_levels, plain
-from sightline.readers.pdf_text import Turn, find_turn, read_pieces
+from sightline.readers.pdf_text import Turn, count_shapeless, find_turn, read_pieces
 from sightline.unpacking import image_extension
 
 MAX_PAGES = 2_000
@@ -36,6 +37,7 @@ _WHOLE_PAGE = 0.8  # of the page: a scan or a background
 _MARGIN = 0.09  # of the page's height, where headers and footers stand
 _NUMBER_MARGIN = 0.17  # where page numbers stand: LaTeX leaves so much below its text
 _REPEATED = 3  # pages that have the same header, or the same picture
+_NO_TEXT = "pages without text: scans or drawings (number)"
 _DIGITS = re.compile(r"\d+")
 _PAGE_NUMBER = re.compile(r"(?:page|seite|p\.)?\s*[-–]?\s*(?:\d{1,4}|[ivxlc]{1,7})\s*[-–]?\Z", re.I)
 
@@ -76,23 +78,24 @@ def read_pdf(path: Path, *, seconds: float = 8.0) -> Contents:
     for number in range(min(count, MAX_PAGES)):
         if time.process_time() >= end:
             break
-        try:
-            page = document[number]
-        except pypdfium2.PdfiumError:
-            reading.left_out.text["pages that cannot be read (number)"] += 1
-            continue
-        _read_page(reading, page, number)
-        page.close()
+        _read_page(reading, number)
     else:
         number = min(count, MAX_PAGES)
     reading.left_out.text["pages beyond the limits (number)"] = count - number
+    count_beside_pages(document, reading.left_out)
     if not any(page.lines for page in reading.pages):
-        raise SightlineError(
-            "it holds no text: its pages are pictures or empty. Recognise its text (OCR) first."
-        )
+        raise SightlineError(_no_text(reading.left_out))
     _drop_margins(reading)
     _drop_repeated_pictures(reading)
     return Contents(_page(reading, _metadata(document, "Title")), _used(reading))
+
+
+def _no_text(left_out: LeftOut) -> str:
+    """Say why there is no text: most often none is there, but some may have been left out."""
+    reasons = [reason for reason in +left_out.text if reason != _NO_TEXT]
+    if reasons:
+        return f"it holds no text but what is left out: {', '.join(reasons)}."
+    return "it holds no text: its pages are pictures or empty. Recognise its text (OCR) first."
 
 
 def _open(path: Path) -> Any:
@@ -112,22 +115,38 @@ def _open(path: Path) -> Any:
     return document
 
 
-def _read_page(reading: _Reading, page: Any, number: int) -> None:
+def _read_page(reading: _Reading, number: int) -> None:
+    left_out = reading.left_out
+    try:
+        page = reading.document[number]
+        if show_annotations(page, left_out):
+            page.close()
+            page = reading.document[number]
+    except pypdfium2.PdfiumError:
+        left_out.text["pages that cannot be read (number)"] += 1
+        return
     text_page = pdfium.FPDFText_LoadPage(page)
     crop = Box(*page.get_cropbox())
     turn = find_turn(text_page, crop) if text_page else Turn(0, crop)
     found = _PdfPage(number, turn.size[1])
     if text_page:
-        found.lines = read_pieces(text_page, turn, reading.left_out)
+        characters = pdfium.FPDFText_CountChars(text_page)
+        count_shapeless(page, characters, left_out)
+        found.lines = read_pieces(text_page, turn, left_out)
         pdfium.FPDFText_ClosePage(text_page)
+        if not characters and pdfium.FPDFPage_CountObjects(page):
+            left_out.text[_NO_TEXT] += 1
+    else:
+        left_out.text["pages that cannot be read (number)"] += 1
     _read_pictures(reading, page, turn, found)
     reading.pages.append(found)
+    page.close()
 
 
 def _read_pictures(reading: _Reading, page: Any, turn: Turn, found: _PdfPage) -> None:
     width, height = turn.size
     images = reading.left_out.images
-    for image in image_objects(page):
+    for image in image_objects(page, reading.left_out):
         box = turn.box(*image.corners)
         share = covers(box, width, height)
         tiny = min(box.width, box.height) < _SMALLEST_SIDE

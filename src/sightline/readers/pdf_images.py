@@ -11,11 +11,12 @@ from typing import Any
 
 import pypdfium2.raw as pdfium
 
+from sightline.pages import LeftOut
 from sightline.readers.pdf_layout import Box
 
 MAX_OBJECTS = 100_000  # of a page
 MAX_PIXELS = 50_000_000  # of an image, as in `images.Limits`
-_MAX_DEPTH = 8  # of groups of objects within each other
+_MAX_DEPTH = 40  # of groups of objects within each other; PDFium reads no deeper ones
 _LONGEST_SIDE = 1_600  # pixels of what is drawn: plenty to look at, cheap to pack
 _MOST_HASHED = 64 * 2**20  # bytes as they stand in the file
 
@@ -50,16 +51,22 @@ class ImageObject:
         return f"{digest} {self.width} {self.height}"
 
 
-def image_objects(page: Any) -> Iterator[ImageObject]:
+def image_objects(page: Any, left_out: LeftOut) -> Iterator[ImageObject]:
     """Yield the images of a page, also those inside groups, in the order they are drawn."""
     remaining = [MAX_OBJECTS]
     count, get = pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject
-    yield from _in_group(page, count, get, _IDENTITY, 0, remaining)
+    for image in _in_group(page, count, get, _IDENTITY, 0, remaining):
+        if image is None:
+            left_out.images["of unknown size"] += 1
+        else:
+            yield image
+    if remaining[0] < 0:
+        left_out.images["behind too many objects of a page (pages)"] += 1
 
 
 def _in_group(
     group: Any, count: Any, get: Any, outer: Matrix, depth: int, remaining: list[int]
-) -> Iterator[ImageObject]:
+) -> Iterator[ImageObject | None]:
     for index in range(count(group)):
         remaining[0] -= 1
         if remaining[0] < 0:
@@ -77,6 +84,8 @@ def _in_group(
         width, height = ctypes.c_uint(), ctypes.c_uint()
         if pdfium.FPDFImageObj_GetImagePixelSize(handle, ctypes.byref(width), ctypes.byref(height)):
             yield ImageObject(handle, matrix, width.value, height.value)
+        else:
+            yield None
 
 
 def _matrix(handle: Any) -> Matrix:

@@ -19,11 +19,14 @@ MAX_CHARACTERS = 200_000  # of a page
 _WORD_GAP = 1.2  # of the font size; a wider gap parts a line in pieces
 _LAST_CHARACTER = 0x10FFFF
 _BOLD = 600
+_NO_WIDTH, _SHORTEST_LINE = 0.01, 0.5  # points; the first is PDFium's own
+_SHAPELESS = "text in fonts that the file lacks (pieces)"
 _BOLD_NAME = re.compile(rb"bold|black|heavy|semib|demi", re.I)
 _LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
 # What PDFium gives for a hyphen at the end of a line.
 HYPHEN = "\x02"
 _HYPHENS = (0x02, 0xFFFE)
+_NO_SPACES = "\x0b\x0c\x1c\x1d\x1e\x1f"  # to Python they are
 _LINE_ENDS = (*_HYPHENS, ord("\n"), ord("\r"))
 
 
@@ -103,6 +106,29 @@ def read_pieces(text_page: Any, turn: Turn, left_out: LeftOut) -> list[Line]:
     return lines
 
 
+def count_shapeless(page: Any, characters: int, left_out: LeftOut) -> None:
+    """Count text that PDFium passes over: it has no width, because the file lacks its font.
+
+    That is how vertical writing looks then. Spaces have no width either, so that text without a
+    height counts only where there is more of it than of characters that were read.
+    """
+    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+    places = [ctypes.byref(value) for value in (left, bottom, right, top)]
+    lines = signs = 0
+    for index in range(min(pdfium.FPDFPage_CountObjects(page), MAX_CHARACTERS)):
+        handle = pdfium.FPDFPage_GetObject(page, index)
+        if not handle or pdfium.FPDFPageObj_GetType(handle) != pdfium.FPDF_PAGEOBJ_TEXT:
+            continue
+        pdfium.FPDFPageObj_GetBounds(handle, *places)
+        if right.value - left.value >= _NO_WIDTH:
+            continue
+        if pdfium.FPDFFont_GetIsEmbedded(pdfium.FPDFTextObj_GetFont(handle)) != 0:
+            continue
+        is_line = top.value - bottom.value > _SHORTEST_LINE
+        lines, signs = lines + is_line, signs + (not is_line)
+    left_out.text[_SHAPELESS] += lines + (signs if signs > characters else 0)
+
+
 def _words(text_page: Any, count: int) -> Iterator[tuple[int, int, str]]:
     """Yield words with their first and last character, and (-1, -1, "") where a line ends.
 
@@ -115,7 +141,7 @@ def _words(text_page: Any, count: int) -> Iterator[tuple[int, int, str]]:
     for index in range(count):
         code = get(text_page, index)
         character = chr(code) if 0 < code <= _LAST_CHARACTER else "\ufffd"
-        if not character.isspace():
+        if not character.isspace() or character in _NO_SPACES:
             if not characters:
                 start = index
             characters.append(character)
@@ -157,7 +183,10 @@ def _end(
 ) -> None:
     if piece is None:
         return
-    text = _clean(" ".join(piece.words))
+    found = " ".join(piece.words)
+    text = _clean(found)
+    # Fonts that do not tell what their signs mean have such codes for them.
+    left_out.text["signs without a meaning"] += sum(c < " " and c != HYPHEN for c in found)
     width, height = turn.size
     box = piece.box
     if box.right < 0 or box.left > width or box.top < 0 or box.bottom > height:

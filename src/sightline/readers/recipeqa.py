@@ -25,7 +25,7 @@ from sightline.sentences import tokenize
 from sightline.splits import split_size
 
 #: A document has so many steps, and so many images, at least.
-MINIMUM = 2
+_MINIMUM = 2
 
 
 @dataclass(slots=True)
@@ -166,7 +166,7 @@ def _documents(
 ) -> Iterator[Document]:
     """Yield the recipe's document, unless it is too short for one."""
     places = {image: place for place, image in enumerate(_distinct_images(steps))}
-    if len(steps) < MINIMUM or len(places) < MINIMUM:
+    if len(steps) < _MINIMUM or len(places) < _MINIMUM:
         dropped["recipes of fewer than two steps or images"] += 1
         return
     links = tuple(

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import Protocol
 
 import orjson
 import zstandard
@@ -26,6 +25,7 @@ import zstandard
 from sightline.documents import FieldError
 from sightline.problems import Problems
 from sightline.progress import Progress
+from sightline.readers.compression import Decoder, decompressed_blocks
 from sightline.readers.json_records import as_object, id_field, number_field, text_field
 from sightline.readers.native import MAX_LINE, open_for_reading
 
@@ -110,16 +110,6 @@ def _post(value: object, subreddit: str, minimum_score: int, dropped: Counter[st
 # ---- lines of compressed files
 
 
-class _Decoder(Protocol):
-    @property
-    def eof(self) -> bool: ...
-
-    @property
-    def unused_data(self) -> bytes: ...
-
-    def decompress(self, data: bytes, /) -> bytes: ...
-
-
 def _lines(path: Path, problems: Problems) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a dump with their numbers; of a damaged one, those before the damage."""
     number = 0
@@ -157,20 +147,11 @@ def _blocks(file: BufferedReader) -> Iterator[bytes]:
     if new is None:
         while block := file.read(_BLOCK * 64):
             yield block
-        return
-    decoder: _Decoder | None = None
-    while data := file.read(_BLOCK):
-        while data:
-            decoder = decoder or new()
-            yield decoder.decompress(data)
-            if not decoder.eof:
-                break
-            data, decoder = decoder.unused_data, None
-    if decoder is not None:
-        raise EOFError("it ends early")
+    else:
+        yield from decompressed_blocks(file, _BLOCK, new)
 
 
-def _decoder(start: bytes) -> Callable[[], _Decoder] | None:
+def _decoder(start: bytes) -> Callable[[], Decoder] | None:
     if start.startswith(b"BZh"):
         return bz2.BZ2Decompressor
     if start.startswith(b"\xfd7zXZ"):

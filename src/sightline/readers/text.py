@@ -31,12 +31,12 @@ def read_text(data: bytes) -> Page:
 
 def _unwrapped(part: str) -> list[str]:
     """Join the lines that an editor broke; those that were ended on purpose are paragraphs."""
-    paragraphs: list[str] = []
+    paragraphs: list[list[str]] = []
     is_wrapped = False
     for line in (" ".join(line.split()) for line in part.split("\n")):
         if is_wrapped and line:
-            paragraphs[-1] += f" {line}"
+            paragraphs[-1].append(line)
         elif line:
-            paragraphs.append(line)
+            paragraphs.append([line])
         is_wrapped = len(line) >= _SHORTEST_WRAPPED
-    return paragraphs
+    return [" ".join(lines) for lines in paragraphs]

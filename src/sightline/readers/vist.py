@@ -33,7 +33,7 @@ from sightline.readers.json_records import (
 from sightline.sentences import tokenize
 
 #: Photos of a story.
-STORY = 5
+_STORY = 5
 #: The tiers, as the names of their files have them.
 DII, SIS = "description-in-isolation", "story-in-sequence"
 
@@ -85,7 +85,7 @@ def read_vist(
     """Yield a document per story, in VIST's splits: five photos in order and their sentences."""
     for split, stories in _splits(folder, tier, images, problems, dropped):
         for story in stories:
-            links = tuple((place, place) for place in range(STORY))
+            links = tuple((place, place) for place in range(_STORY))
             yield _document(story, story.captions, links, split, images)
 
 
@@ -107,7 +107,7 @@ def read_dii_stress(
         for story in stories:
             sentences = [*story.captions, *pool.draw(distractors, story.photos, rng)]
             order = rng.sample(range(len(sentences)), len(sentences))
-            links = tuple((order.index(place), place) for place in range(STORY))
+            links = tuple((order.index(place), place) for place in range(_STORY))
             mixed = tuple(sentences[place] for place in order)
             yield _document(story, mixed, tuple(sorted(links)), split, images)
 
@@ -185,7 +185,7 @@ def _stories(path: Path, tier: str, problems: Problems, dropped: Counter[str]) -
 
 
 def _no_places() -> list[list[_Annotation]]:
-    return [[] for _ in range(STORY)]
+    return [[] for _ in range(_STORY)]
 
 
 def _story(number: int, photos: tuple[_Annotation, ...]) -> _Story:
@@ -210,6 +210,6 @@ def _annotation(record: object, tier: str) -> _Annotation:
         photo=id_field(fields, "photo_flickr_id"),
         text=text_field(fields, "original_text").strip(),
     )
-    if not 0 <= annotation.order < STORY:
-        raise FieldError(_ORDER[tier], f"expected 0 to {STORY - 1}, found {annotation.order}")
+    if not 0 <= annotation.order < _STORY:
+        raise FieldError(_ORDER[tier], f"expected 0 to {_STORY - 1}, found {annotation.order}")
     return annotation

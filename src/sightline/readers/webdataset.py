@@ -27,7 +27,7 @@ from sightline.readers.tar_members import Member, TarError, tar_members
 from sightline.readers.tar_shards import SUFFIX
 
 NAME = "webdataset"
-IMAGE_EXTENSIONS = frozenset(["jpg", "jpeg", "png", "gif", "bmp", "tif", "tiff", "webp", "avif"])
+_IMAGE_EXTENSIONS = frozenset(["jpg", "jpeg", "png", "gif", "bmp", "tif", "tiff", "webp", "avif"])
 MAX_IMAGE = 100_000_000  # bytes; what `images.Limits` allows a file
 
 _MAX_MEMBERS = 10_000  # of one sample
@@ -181,7 +181,7 @@ def _find_images(document: Document, pictures: dict[str, Member]) -> tuple[Membe
 
 
 def _is_image(extension: str) -> bool:
-    return extension.rpartition(".")[2] in IMAGE_EXTENSIONS
+    return extension.rpartition(".")[2] in _IMAGE_EXTENSIONS
 
 
 def _json(parts: dict[str, Member], file: BufferedReader) -> Any:

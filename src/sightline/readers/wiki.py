@@ -11,7 +11,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 from typing import Any, Self
 
 import orjson
@@ -24,8 +23,8 @@ from sightline.sentence_splitting import sentence_strings
 from sightline.splits import random_splits
 from sightline.wiki_markup import strip_markup
 
-MAXIMUM_SENTENCES = 100
-MINIMUM_SENTENCES = 10
+_MAXIMUM_SENTENCES = 100
+_MINIMUM_SENTENCES = 10
 MINIMUM_IMAGES = 3
 
 
@@ -71,7 +70,7 @@ def article_sentences(wikitext: str) -> list[str]:
         for sentence in sentence_strings(paragraph, fast=True):
             if any(map(str.isalnum, sentence)):
                 sentences.append(sentence)
-                if len(sentences) == MAXIMUM_SENTENCES:
+                if len(sentences) == _MAXIMUM_SENTENCES:
                     return sentences
     return sentences
 
@@ -97,8 +96,8 @@ def _drafted(
             dropped[f"articles of fewer than {MINIMUM_IMAGES} images"] += 1
             continue
         sentences = article_sentences(article.text)
-        if len(sentences) < MINIMUM_SENTENCES:
-            dropped[f"articles of fewer than {MINIMUM_SENTENCES} sentences"] += 1
+        if len(sentences) < _MINIMUM_SENTENCES:
+            dropped[f"articles of fewer than {_MINIMUM_SENTENCES} sentences"] += 1
             continue
         yield {
             "id": article.id,
@@ -134,12 +133,7 @@ class _Drafts:
         self._file = tempfile.TemporaryFile()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def add(self, record: dict[str, Any]) -> None:

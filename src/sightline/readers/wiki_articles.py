@@ -78,7 +78,7 @@ def read_imageclef(
     The metadata are read first, all of them: they know the images of an article, the article does
     not. The text of an article is read when it is its turn.
     """
-    root = collection_root(folder)
+    root = _collection_root(folder)
     for article, images in _images_by_article(root, language, problems).items():
         if len(images) < minimum_images:
             dropped[f"articles of fewer than {minimum_images} images"] += 1
@@ -90,7 +90,7 @@ def read_imageclef(
             yield Article(article, text.decode("utf-8", "replace"), tuple(images))
 
 
-def collection_root(folder: Path) -> Path:
+def _collection_root(folder: Path) -> Path:
     """Find the folder that holds `metadata` and `text`: this one, or `all_text` in it."""
     for root in (folder, folder / "all_text"):
         if (root / _METADATA).is_dir():

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: The paper shows so many links of a document.
-SHOWN = 5
+_SHOWN = 5
 
 # Inches: a line of 8 points, what stands above and below the lines, and the rest of the sheet.
 _LINE, _LINES, _NUMBER = 0.135, 6, 0.27
@@ -59,7 +59,7 @@ class Prediction:
 
     def links(self) -> list[Link]:
         """The most confident links of the best assignment, best first."""
-        return link(self.similarity_SV)[:SHOWN]
+        return link(self.similarity_SV)[:_SHOWN]
 
     def is_true(self, sentence: int, image: int) -> bool:
         """Whether the pair is linked in truth, as far as that is known."""
@@ -151,7 +151,7 @@ def typical(
 
     def key(id: str) -> tuple[int, float, str]:
         links = min(len(documents[id].sentences), len(documents[id].images))
-        return -min(links, SHOWN), abs(auc[id] - mean), id
+        return -min(links, _SHOWN), abs(auc[id] - mean), id
 
     return [documents[id] for id in sorted(known, key=key)[:count]]
 
@@ -164,7 +164,7 @@ def varied(measures: DocumentMeasures) -> str | None:
     """
     if not measures.ids:
         return None
-    most = min(SHOWN, int(np.minimum(measures.sentences_D, measures.images_D).max()))
+    most = min(_SHOWN, int(np.minimum(measures.sentences_D, measures.images_D).max()))
     enough = np.minimum(measures.sentences_D, measures.images_D) >= most
     long = enough & (measures.sentences_D >= np.quantile(measures.sentences_D[enough], 0.75))
     total = np.zeros(len(measures.ids))

@@ -6,17 +6,13 @@ hashes, so that nothing else can run even if an escape were forgotten.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from importlib.resources import files
 from typing import Any
 
-import orjson
-
 from sightline.analysis_tables import Table
+from sightline.html_writing import data_address, page_head, page_part, page_scripts
 from sightline.progress import duration
 from sightline.reproduction.paper_results import TITLES
 
@@ -56,12 +52,8 @@ class Page:
 
 def render(page: Page) -> str:
     """The whole page."""
-    script, css = _data("report.js"), _data("report.css")
-    policy = (
-        "default-src 'none'; img-src data:; "
-        f"style-src '{_hash(css)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    styles, scripts = [page_part("report.css")], [page_part("report.js")]
+    data = {"documents": page.documents, "pictures": page.pictures}
     sections = {
         "results": ("Results", _results(page.results)),
         "figures": ("Figures", _figures(page.figures)),
@@ -76,33 +68,12 @@ def render(page: Page) -> str:
     )
     summary = "".join(f"<p>{escape(words)}</p>" for words in page.summary)
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{escape(page.title)}</title>\n<style>{css}</style>\n</head>\n<body>\n"
+        f"{page_head(escape(page.title), styles, scripts)}<body>\n"
         '<a class="skip" href="#results">Skip to the results</a>\n'
         f"<header><h1>{escape(page.title)}</h1>{summary}"
         f'<nav aria-label="Sections"><ul>{links}</ul></nav></header>\n<main>\n{body}</main>\n'
-        f"{_json_block(page)}\n<script>{script}</script>\n</body>\n</html>\n"
+        f"{page_scripts(data, scripts)}</body>\n</html>\n"
     )
-
-
-def _data(name: str) -> str:
-    return (files("sightline") / "data" / name).read_text("utf-8")
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _json_block(page: Page) -> str:
-    """The documents as data: no `<` in it could end the block or begin a comment."""
-    data = orjson.dumps({"documents": page.documents, "pictures": page.pictures}).decode()
-    for character in "<>&\u2028\u2029":
-        data = data.replace(character, f"\\u{ord(character):04x}")
-    return f'<script type="application/json" id="data">{data}</script>'
 
 
 # ---- sections
@@ -183,8 +154,7 @@ def _figures(figures: Sequence[PageFigure]) -> str:
     if not figures:
         return "<p>No figures: no model was trained.</p>"
     return "".join(
-        f'<figure><img alt="{escape(figure.alt)}" src="data:{figure.kind};base64,'
-        f'{base64.b64encode(figure.data).decode()}">'
+        f'<figure><img alt="{escape(figure.alt)}" src="{data_address(figure.data, figure.kind)}">'
         f"<figcaption>{escape(figure.caption)}</figcaption></figure>\n"
         for figure in figures
     )

@@ -31,6 +31,7 @@ from sightline.features import FeatureStore
 from sightline.files import write_atomically
 from sightline.model import LinkModel
 from sightline.problems import Problems
+from sightline.progress import counted
 from sightline.report.drawn_figures import FIGURES, Drawn, draw_figures
 from sightline.report.page import Page, render
 from sightline.report.run_folders import Run, main_run, read_runs
@@ -43,10 +44,10 @@ from sightline.report.shown_documents import (
 from sightline.reproduction.setup import FILE, read_setup
 from sightline.thumbnails import read_thumbnails
 
-REPORT = "report.html"
-ANALYSIS = "analysis.json"
+_REPORT = "report.html"
+_ANALYSIS = "analysis.json"
 #: So many documents can be browsed on the page.
-DOCUMENTS_SHOWN = 100
+_DOCUMENTS_SHOWN = 100
 # Of a corpus without known links, so many documents are looked at.
 _LOOKED_AT = 2_000
 # Encoded together.
@@ -88,7 +89,7 @@ def write_report(
     split: str | None = "test",
     images: bool = True,
     text: bool = True,
-    documents: int = DOCUMENTS_SHOWN,
+    documents: int = _DOCUMENTS_SHOWN,
     say: Callable[[str], None] = _silent,
 ) -> Path:
     """Write figures, analysis and the page of a reproduction folder; returns the page's file.
@@ -104,7 +105,7 @@ def write_report(
     main = next((run for run in runs if main is not None and run.name == main.name), None)
     analysis = analyse(runs, material.measures)
     record = orjson.dumps(analysis.to_record(), option=orjson.OPT_INDENT_2)
-    write_atomically(folder / ANALYSIS, record + b"\n")
+    write_atomically(folder / _ANALYSIS, record + b"\n")
     drawn = draw_figures(
         folder / FIGURES, runs, main, material.documents, material.measures,
         material.matrices, corpus.root if images else None, text,
@@ -112,8 +113,8 @@ def write_report(
     for note in drawn.notes:
         say(note)
     page = _page(folder, runs, main, material, analysis, drawn, images, text, documents)
-    write_atomically(folder / REPORT, render(page).encode())
-    return folder / REPORT
+    write_atomically(folder / _REPORT, render(page).encode())
+    return folder / _REPORT
 
 
 def _material(
@@ -185,8 +186,8 @@ def _page(
 def _summary(
     runs: Sequence[Run], main: Run | None, material: _Material, images: bool, text: bool
 ) -> list[str]:
-    counts = f"{len(runs)} rows of the paper's grid, {len(material.documents):,} test documents."
-    words = [counts]
+    documents = counted(len(material.documents), "test document")
+    words = [f"{counted(len(runs), 'row')} of the paper's grid, {documents}."]
     if main is not None:
         reached = "" if main.mean_auc is None else f", whose mean AUC is {main.mean_auc:.1f}"
         words.append(f"Figures and documents show the row {main.name}{reached}.")
@@ -201,7 +202,7 @@ def _documents_note(shown: int, main: Run | None, material: _Material, most: int
     if main is None:
         return "There is nothing to browse: no model was trained."
     if not main.auc:
-        return f"{shown:,} documents; the true links are not known, so they have no AUC."
+        return f"{counted(shown, 'document')}; the true links are not known, so there is no AUC."
     if shown == total:
         return (
             f"All {total:,} test documents with their AUC in percent, similarity matrix and links."

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from sightline.files import read_json_object
 from sightline.problems import Problems, SightlineError
 from sightline.reproduction.results import DOCUMENTS, SCORES, read_epochs, read_results
 from sightline.reproduction.setup import RUNS
@@ -101,9 +102,9 @@ def _runs_of(path: Path, problems: Problems) -> list[Run]:
         results = read_results(path)
         if not results:
             raise SightlineError(f"{path / RUNS} holds no finished run; {_EXPECTED}.")
-        return [read_run(result.folder, problems) for result in results]
+        return [_read_run(result.folder, problems) for result in results]
     if path.is_dir() and _is_run(path):
-        return [read_run(path, problems)]
+        return [_read_run(path, problems)]
     if not path.exists():
         raise SightlineError(f"{path}: no such file or folder; {_EXPECTED}.")
     raise SightlineError(f"{path} holds no scores; {_EXPECTED}.")
@@ -113,7 +114,7 @@ def _is_run(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (SCORES, DOCUMENTS))
 
 
-def read_run(folder: Path, problems: Problems) -> Run:
+def _read_run(folder: Path, problems: Problems) -> Run:
     """One run folder; whatever is not in it stays empty."""
     config = _json(folder / "config.json")
     settings = config.pop("settings", None)
@@ -167,12 +168,4 @@ def _lines(file: Path) -> list[bytes]:
 
 
 def _json(file: Path) -> dict[str, Any]:
-    if not file.is_file():
-        return {}
-    try:
-        content = orjson.loads(b"\n".join(_lines(file)))
-    except orjson.JSONDecodeError as error:
-        raise SightlineError(f"{file} is not JSON: {error}.") from error
-    if not isinstance(content, dict):
-        raise SightlineError(f"{file} must hold a JSON object.")
-    return content
+    return read_json_object(file) if file.is_file() else {}

@@ -6,30 +6,28 @@ of a sentence. Similarities are rounded to hundredths.
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from sightline.documents import Document
 from sightline.features import FeatureStore
 from sightline.image_colours import Pixels
 from sightline.linking import Link, link
 from sightline.report.figure_links import credit
+from sightline.thumbnails import jpeg_address
 
 #: Of one document; those with a true or predicted link come first, then the most similar.
 SENTENCES_SHOWN, IMAGES_SHOWN = 60, 24
 #: Characters of a sentence.
 _CHARACTERS = 300
 #: Pictures in all, of about 2 kB each.
-PICTURES_SHOWN = 1_000
+_PICTURES_SHOWN = 1_000
 PICTURE_SIDE = 72
-HARDEST, AVERAGE, EASIEST = "hardest", "average", "easiest"
+_HARDEST, _AVERAGE, _EASIEST = "hardest", "average", "easiest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +53,8 @@ def choose_for_page(
     middle = known[third : len(known) - third]
     mean = float(np.mean([auc[id] for id in known]))
     nearest = sorted(middle, key=lambda id: (abs(auc[id] - mean), id))[: most - 2 * third]
-    groups = dict.fromkeys(known[:third], HARDEST) | dict.fromkeys(nearest, AVERAGE)
-    groups |= dict.fromkeys(known[len(known) - third :], EASIEST)
+    groups = dict.fromkeys(known[:third], _HARDEST) | dict.fromkeys(nearest, _AVERAGE)
+    groups |= dict.fromkeys(known[len(known) - third :], _EASIEST)
     return [Chosen(documents[id], auc[id], groups[id]) for id in known if id in groups]
 
 
@@ -101,18 +99,11 @@ def add_pictures(
     for place in (place for third in thirds for place in third):
         for shown in records[place]["images"]:
             image = documents[place].images[shown[0]]
-            if image in thumbnails and image not in numbers and len(addresses) < PICTURES_SHOWN:
+            if image in thumbnails and image not in numbers and len(addresses) < _PICTURES_SHOWN:
                 numbers[image] = len(addresses)
                 addresses.append(jpeg_address(thumbnails[image]))
             shown.append(numbers.get(image, -1))
     return addresses
-
-
-def jpeg_address(pixels: Pixels) -> str:
-    """A picture as a data address."""
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "JPEG", quality=75)
-    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
 def _shown(

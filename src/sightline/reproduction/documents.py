@@ -19,6 +19,7 @@ import orjson
 from sightline.corpus import Corpus
 from sightline.documents import Document, split_name
 from sightline.problems import Problems, SightlineError
+from sightline.progress import counted
 
 #: Of the training documents, where a split is missing: one in ten is held out for it.
 _HELD_OUT = 10
@@ -84,7 +85,7 @@ def _hold_out(splits: np.ndarray, name: str, rng: np.random.Generator) -> str:
     chosen = rng.choice(training, len(training) // _HELD_OUT, replace=False)
     splits[chosen] = name
     purpose = "validation" if name == "val" else "test"
-    return f"{len(chosen):,} training documents, drawn by the seed, are held out for {purpose}"
+    return f"{counted(len(chosen), 'training document')}, drawn by the seed, held out for {purpose}"
 
 
 def _draw(seed: int, purpose: int) -> np.random.Generator:

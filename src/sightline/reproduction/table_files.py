@@ -12,6 +12,7 @@ import orjson
 
 from sightline.files import write_atomically
 from sightline.problems import SightlineError
+from sightline.progress import counted
 from sightline.reproduction.paper_results import DatasetName
 from sightline.reproduction.result_tables import ResultTable, result_tables
 from sightline.reproduction.results import RowResult, read_results
@@ -67,7 +68,8 @@ def _notes(results: Sequence[RowResult]) -> list[str]:
     notes = []
     problems = max(result.record.get("problems", 0) for result in results)
     if problems:
-        notes.append(f"{problems:,} bad records and documents without features were skipped")
+        what = counted(problems, "bad record or document", "bad records and documents")
+        notes.append(f"{what} without features skipped")
     for result in results:
         found = result.record.get("notes", {})
         if "by_validation" in found:

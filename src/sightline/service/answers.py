@@ -19,13 +19,14 @@ from sightline.alt_text import ArticleAlts, ImageAlt, with_candidates
 from sightline.article_links import link_article, shown_article
 from sightline.article_page import render_article
 from sightline.articles import Article
+from sightline.clip_model import Model
 from sightline.decode_pool import DecodePool
 from sightline.image_features import FloatArray
 from sightline.images import Decoded, Interpolation
-from sightline.link_outputs import annotation_collection, csv_lines
+from sightline.link_outputs import MEDIA_TYPES, link_pieces, without_matrix
 from sightline.link_records import link_records
 from sightline.problems import SightlineError
-from sightline.service.engine import Engine, KnownImages, Model, with_vectors
+from sightline.service.engine import Engine, KnownImages, with_vectors
 from sightline.service.errors import invalid
 from sightline.service.schemas import AltForm, Form
 from sightline.service.submissions import Submission
@@ -51,7 +52,7 @@ async def finish_in_thread(
     finish: Callable[[Article, Record, DecodePool], Result],
 ) -> Result:
     """Draw something of an article; stops decoding its pictures when the request is cancelled."""
-    pool = StoppablePool(engine.pool)
+    pool = _StoppablePool(engine.pool)
     article = submission.article
     whole = {**{key: article.document.extra[key] for key in _ARTICLE_KEYS}, **record}
     try:
@@ -130,16 +131,7 @@ def _record(
     try:
         if submission.is_article:
             return link_article(prepared, submission.article, choices, None, images)
-        (record,) = link_records(
-            prepared,
-            [submission.document],
-            images,
-            choices.policy,
-            choices.max_links,
-            True,
-            choices.threshold,
-            choices.min_confidence,
-        )
+        (record,) = link_records(prepared, [submission.document], images, choices, matrix=True)
     except SightlineError:
         if choices.min_confidence <= 0:
             raise
@@ -153,17 +145,11 @@ def _record(
 
 def _written(submission: Submission, record: Record, form: Form) -> Response:
     if not submission.options.matrix:
-        record = {key: value for key, value in record.items() if key != "matrix"}
-    if form == "csv":
-        text = "".join(csv_lines([record]))
-        return _no_store(text.encode("utf-8", "replace"), "text/csv; charset=utf-8")
-    if form == "annotations":
-        text_form = submission.article.page.text if submission.is_article else None
-        collection = annotation_collection([(record, text_form)])
-        return _no_store(orjson.dumps(collection), "application/ld+json")
-    if form == "jsonl":
-        return _no_store(orjson.dumps(record) + b"\n", "application/x-ndjson")
-    return json_response(record)
+        record = without_matrix(record)
+    if form == "json":
+        return json_response(record)
+    text = submission.article.page.text if submission.is_article else None
+    return _no_store(b"".join(link_pieces([(record, text)], form)), MEDIA_TYPES[form])
 
 
 def _alts(submission: Submission, record: Record) -> ArticleAlts:
@@ -186,7 +172,7 @@ def _no_store(data: bytes, media_type: str) -> Response:
     return Response(data, media_type=media_type, headers={"Cache-Control": "no-store"})
 
 
-class StoppablePool(DecodePool):
+class _StoppablePool(DecodePool):
     """The engine's decoders for one request, until that is over."""
 
     def __init__(self, pool: DecodePool) -> None:

@@ -11,7 +11,7 @@ import orjson
 from sightline.problems import SightlineError
 from sightline.service.limits import ServiceLimits
 
-VARIABLE = "SIGHTLINE_SERVE"
+_VARIABLE = "SIGHTLINE_SERVE"
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -42,12 +42,12 @@ class Configuration:
 
     def to_environment(self) -> None:
         """Put it where `from_environment` finds it, in this process and those it starts."""
-        os.environ[VARIABLE] = orjson.dumps(asdict(self)).decode()
+        os.environ[_VARIABLE] = orjson.dumps(asdict(self)).decode()
 
     @classmethod
     def from_environment(cls) -> Configuration:
         """What `to_environment` put there."""
-        text = os.environ.get(VARIABLE)
+        text = os.environ.get(_VARIABLE)
         if text is None:
             raise SightlineError("The service is started with `sightline serve`.")
         values: dict[str, Any] = orjson.loads(text)

@@ -13,20 +13,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sightline.clip_model import ClipModel
+from sightline.clip_model import Model
 from sightline.corpus import Corpus, read
 from sightline.decode_pool import DecodePool
 from sightline.documents import Document, split_name
 from sightline.evaluation import score_document
 from sightline.image_features import ImageSource
 from sightline.link_records import link_records, open_images
-from sightline.model import LinkModel
 from sightline.problems import SightlineError
 from sightline.service.live_article import live_document
 
 Sort = Literal["corpus", "auc", "confidence"]
 #: Documents are held in memory: some 50 MB of textbook sections.
-MOST_DOCUMENTS = 20_000
+_MOST_DOCUMENTS = 20_000
 _AT_ONCE = 16
 _TITLE_SHOWN = 120
 _STOP_SECONDS = 10.0
@@ -58,7 +57,7 @@ class CorpusView:
     def __init__(
         self,
         path: Path,
-        model: LinkModel | ClipModel,
+        model: Model,
         pool: DecodePool,
         features: Path | None = None,
     ) -> None:
@@ -132,9 +131,9 @@ class CorpusView:
 
     def _score(self) -> None:
         try:
-            found = list(islice(self.corpus, MOST_DOCUMENTS + 1))
-            self.truncated = len(found) > MOST_DOCUMENTS
-            self.documents = found[:MOST_DOCUMENTS]
+            found = list(islice(self.corpus, _MOST_DOCUMENTS + 1))
+            self.truncated = len(found) > _MOST_DOCUMENTS
+            self.documents = found[:_MOST_DOCUMENTS]
             self.is_read = True
             images = self._source()
             for start in range(0, len(self.documents), _AT_ONCE):

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sightline.clip_model import ClipModel
+from sightline.clip_model import Model
 from sightline.decode_pool import DecodePool
 from sightline.documents import Document
 from sightline.image_features import FloatArray, ImageStatus, groups
@@ -33,7 +33,6 @@ from sightline.service.limits import ServiceLimits
 from sightline.service.metrics import Metrics
 from sightline.service.shared_work import SharedWork
 
-Model = LinkModel | ClipModel
 Value = TypeVar("Value")
 
 #: Per run of a network. On 2 cores, 8 images take no more CPU time each than any other number.

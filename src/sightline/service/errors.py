@@ -90,10 +90,12 @@ def from_request_faults(errors: Iterable[dict[str, Any]]) -> ServiceError:
 
 def problem_response(error: ServiceError) -> Response:
     """The answer to a request that failed."""
-    return Response(problem_json(error), error.status, headers=error.headers, media_type=MEDIA_TYPE)
+    return Response(
+        _problem_json(error), error.status, headers=error.headers, media_type=MEDIA_TYPE
+    )
 
 
-def problem_json(error: ServiceError) -> bytes:
+def _problem_json(error: ServiceError) -> bytes:
     """The problem details as JSON; whatever a client sent is made writable."""
     record = {
         "type": f"urn:sightline:problem:{_TYPES.get(error.status, 'other')}",

@@ -17,10 +17,11 @@ import numpy as np
 from sightline.article_links import shown_article
 from sightline.article_page import render_article
 from sightline.articles import Article
+from sightline.choices import MaxLinks, Policy
 from sightline.confidence import Calibration, with_confidence
 from sightline.decode_pool import DecodePool
 from sightline.documents import Document
-from sightline.linking import Link, MaxLinks, Policy, link
+from sightline.linking import Link, link
 from sightline.pages import Block, BlockKind, Page
 from sightline.shown_article import (
     ShownArticle,
@@ -61,12 +62,12 @@ def live_document(
     calibration: Calibration | None = None,
 ) -> dict[str, Any]:
     """A document of a corpus as the page shows it; only images below `root` are shown."""
-    shown = shown_document(document, record, root, pool)
+    shown = _shown_document(document, record, root, pool)
     truth = None if document.links is None else [list(pair) for pair in document.links]
     return {"text": None, "truth": truth, **_live(shown, record, calibration)}
 
 
-def shown_document(
+def _shown_document(
     document: Document, record: dict[str, Any], root: Path, pool: DecodePool
 ) -> ShownArticle:
     """Draw a document as an article: the images first, then a paragraph for each sentence."""

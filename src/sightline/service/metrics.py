@@ -16,7 +16,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: Where several worker processes put their numbers together, if there are several.
-SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+_SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30)
 _ITEMS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
@@ -75,7 +75,7 @@ class Metrics:
 
     def text(self) -> bytes:
         """All numbers in Prometheus's text format."""
-        if SHARED_FOLDER not in os.environ:
+        if _SHARED_FOLDER not in os.environ:
             return generate_latest(self.registry)
         everyone = CollectorRegistry()
         MultiProcessCollector(everyone)  # type: ignore[no-untyped-call]

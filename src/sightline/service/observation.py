@@ -20,7 +20,7 @@ from sightline.service.metrics import Metrics
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 #: What nginx logs where the client left before it had its answer.
-CLIENT_LEFT = 499
+_CLIENT_LEFT = 499
 #: What is counted under its own name.
 _ROUTES = frozenset(
     (
@@ -98,7 +98,7 @@ class Observation:
 
     def _note(self, scope: Scope, seen: _Seen) -> None:
         seconds = time.monotonic() - seen.start
-        path, status = scope["path"], seen.status or CLIENT_LEFT
+        path, status = scope["path"], seen.status or _CLIENT_LEFT
         # Paths that somebody made up must not become numbers that are kept.
         route = path if path in _ROUTES else "other"
         method = scope["method"] if scope["method"] in ("GET", "POST") else "other"

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from sightline.link_outputs import MEDIA_TYPES
 from sightline.service.errors import MEDIA_TYPE
 from sightline.service.schemas import (
     AltRecord,
@@ -114,10 +115,8 @@ LINK_RESPONSES: Responses = {
         "description": "The record, in the form that was asked for.",
         "content": {
             "application/json": {"schema": _schema(LinkRecord), "example": _RECORD},
-            "application/x-ndjson": _TEXT,
-            "text/html": _TEXT,
-            "text/csv": _TEXT,
-            "application/ld+json": {"schema": {"type": "object"}},
+            **dict.fromkeys(MEDIA_TYPES.values(), _TEXT),
+            MEDIA_TYPES["annotations"]: {"schema": {"type": "object"}},
         },
     },
     **_ALL,

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from sightline.link_outputs import MEDIA_TYPES
 from sightline.model import LinkModel
 from sightline.service.answers import (
     alt_response,
@@ -36,10 +37,7 @@ Result = TypeVar("Result")
 #: What a program that says what it accepts gets, if it does not ask for a form.
 _ACCEPTED: dict[str, Form] = {
     "application/json": "json",
-    "text/html": "html",
-    "text/csv": "csv",
-    "application/ld+json": "annotations",
-    "application/x-ndjson": "jsonl",
+    **{kind: form for form, kind in MEDIA_TYPES.items()},
 }
 #: The limits that a client can keep to.
 _TOLD = (
@@ -119,7 +117,7 @@ def _operation(state: ServiceState) -> APIRouter:
     @router.get("/v1/models", responses=PLAIN_RESPONSES)
     async def models() -> ModelList:
         """The model that is loaded, and what one request may hold."""
-        record = model_record(state.engine_now(), state.configuration.limits)
+        record = _model_record(state.engine_now(), state.configuration.limits)
         return ModelList.model_validate({"models": [record]})
 
     @router.get("/healthz")
@@ -143,7 +141,7 @@ def _operation(state: ServiceState) -> APIRouter:
     return router
 
 
-def model_record(engine: Engine, limits: ServiceLimits) -> dict[str, Any]:
+def _model_record(engine: Engine, limits: ServiceLimits) -> dict[str, Any]:
     """What is said of a model."""
     model = engine.model
     return {

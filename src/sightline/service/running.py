@@ -38,12 +38,14 @@ def run(configuration: Configuration, host: str, port: int, workers: int) -> Non
     if workers == 1:
         app = create_app(configuration)
         server = uvicorn.Server(uvicorn.Config(app, **shared))  # type: ignore[arg-type]
-        with suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt, SystemExit):  # uvicorn exits where it cannot listen
             _serve(server)
         if failure := app.state.service.failure:
             raise SightlineError(failure)
         if not server.started:
-            raise SightlineError(f"The service cannot listen at {host}:{port}.")
+            raise SightlineError(
+                f"The service cannot listen at {host}:{port}; name another --host or --port."
+            )
         return
     # A model that cannot be loaded is told once, not by workers that are started again and again.
     open_model(configuration.model)

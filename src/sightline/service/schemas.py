@@ -15,11 +15,11 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from sightline.linking import LinkChoices, MaxLinks, Policy
-from sightline.pages import Unit
+from sightline.choices import LinkFormat, MaxLinks, Policy, Unit
+from sightline.linking import LinkChoices
 
-#: The forms of an answer of /v1/link.
-Form = Literal["json", "jsonl", "html", "csv", "annotations"]
+#: The forms of an answer of /v1/link: one JSON object, or what `sightline link` writes.
+Form = Literal["json", LinkFormat]
 AltForm = Literal["json", "text", "html"]
 _MOST_LINKS = 10_000
 

@@ -31,7 +31,7 @@ from sightline.service.upload_reading import AuditedImage, ReadUpload, Upload, c
 from sightline.unpacking import image_extension
 
 JSON = "application/json"
-FORM = "multipart/form-data"
+_FORM = "multipart/form-data"
 _PARSED_AT_ONCE = 64 * 1024
 _MOST_FIELDS = 20
 #: Of a form field; the web page sends back a whole record in one.
@@ -72,7 +72,7 @@ class Reception:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == JSON and not audit:
             yield await self._from_json(await _body(request), engine)
-        elif kind == FORM:
+        elif kind == _FORM:
             form = await read_form(request, self.limits)
             async with self.room:
                 folder = self._new_folder()
@@ -82,7 +82,7 @@ class Reception:
                     engine.threads.submit(shutil.rmtree, folder, ignore_errors=True)
                     await form.close()
         else:
-            expected = FORM if audit else f"{JSON} or {FORM}"
+            expected = _FORM if audit else f"{JSON} or {_FORM}"
             raise ServiceError(
                 415, f"The body is {kind or 'of no stated type'}; expected {expected}.",
                 [("Content-Type", f"expected {expected}")],

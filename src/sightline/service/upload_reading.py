@@ -16,11 +16,12 @@ import orjson
 from sightline.alt_audit import Finding
 from sightline.alt_text import audit_article
 from sightline.articles import KINDS, Article, ArticleImage, read_article
+from sightline.choices import Unit
 from sightline.documents import FieldError, document_from_record
 from sightline.fetching import Fetcher, FetchLimits
 from sightline.image_headers import recognise
 from sightline.images import Status
-from sightline.pages import Page, Unit
+from sightline.pages import Page
 from sightline.problems import SightlineError
 from sightline.service.limits import ServiceLimits
 from sightline.service.upload_names import harmless_path

@@ -21,8 +21,9 @@ from starlette.responses import Response
 
 from sightline.article_page import live_hashes
 from sightline.articles import Article
+from sightline.choices import LinkFormat
 from sightline.decode_pool import DecodePool
-from sightline.link_outputs import annotation_collection, csv_lines
+from sightline.link_outputs import MEDIA_TYPES, link_pieces
 from sightline.service.answers import html_response
 from sightline.service.bundled_examples import EXAMPLES
 from sightline.service.corpus_view import CorpusView, Sort
@@ -188,16 +189,14 @@ def web_routes(link_upload: LinkUpload, corpora: Sequence[CorpusView] = ()) -> A
     return router
 
 
-def _form(form: str, asked: FormRequest) -> Response:
+def _form(form: LinkFormat, asked: FormRequest) -> Response:
     record = asked.record
     _check_places(record, len(record.sentences), len(record.images))
     if record.spans is not None and len(record.spans) != len(record.sentences):
         raise invalid("spans", "as many as sentences are needed")
-    data = record.model_dump()
-    if form == "csv":
-        return Response("".join(csv_lines([data])), media_type="text/csv")
-    collection = annotation_collection([(data, asked.text)])
-    return _json(collection, "application/ld+json", orjson.OPT_INDENT_2)
+    pieces = link_pieces([(record.model_dump(), asked.text)], form)
+    headers = {"Cache-Control": "no-store"}
+    return Response(b"".join(pieces), media_type=MEDIA_TYPES[form], headers=headers)
 
 
 def _check_places(record: CorrectedRecord, sentences: int, images: int) -> None:
@@ -268,6 +267,6 @@ def _corpus_routes(corpora: Sequence[CorpusView]) -> APIRouter:
     return router
 
 
-def _json(value: Any, media_type: str = "application/json", option: int = 0) -> Response:
-    data = orjson.dumps(value, option=option | orjson.OPT_SERIALIZE_NUMPY)
-    return Response(data, media_type=media_type, headers={"Cache-Control": "no-store"})
+def _json(value: Any) -> Response:
+    data = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    return Response(data, media_type="application/json", headers={"Cache-Control": "no-store"})

@@ -111,7 +111,8 @@ export class CorpusList {
 
   weight(value) {
     if (value === null) return "–";
-    return this.measure === "confidence" ? `${Math.round(100 * value)} %` : value.toFixed(2);
+    if (this.measure !== "confidence") return value.toFixed(2);
+    return value >= 0.995 && value < 1 ? ">99 %" : `${Math.round(100 * value)} %`;
   }
 
   fact(name, value) {
