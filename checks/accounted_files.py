@@ -151,8 +151,10 @@ class Accounts:
         self.expect("Traceback" not in words, f"a traceback: {words[-1500:]}")
         return done.stdout, words
 
-    def records(self, data: bytes) -> list[dict]:
+    def records(self, data: bytes | Path) -> list[dict]:
         """The records of a command, of which the control takes one away."""
+        if isinstance(data, Path):
+            data = data.read_bytes() if data.exists() else b""
         found = [orjson.loads(line) for line in data.splitlines()]
         return found[1:] if self.plant else found
 
@@ -172,7 +174,7 @@ def count_problems(words: str) -> int:
 def check_link(accounts: Accounts, folder: Path, work: Path) -> None:
     """`sightline link FOLDER`."""
     _, words = accounts.run("link", folder, "-o", work / "links.jsonl")
-    records = accounts.records((work / "links.jsonl").read_bytes())
+    records = accounts.records(work / "links.jsonl")
     expected = documents(folder, ARTICLES)
     ids = [record["id"] for record in records]
     accounts.expect(len(set(ids)) == len(ids), "a document has two records")
@@ -197,7 +199,7 @@ def check_pages(accounts: Accounts, folder: Path, work: Path) -> None:
     data, words = accounts.run("build", "pages", folder, "-o", work / "corpus", "--json")
     (result,) = [orjson.loads(line) for line in data.splitlines()]
     without = sum(n for what, n in result["dropped"].items() if what.startswith("pages without"))
-    built = accounts.records((work / "corpus" / "documents.jsonl").read_bytes())
+    built = accounts.records(work / "corpus" / "documents.jsonl")
     accounts.account("pages", expected, len(built), without + count_problems(words))
 
 
@@ -222,7 +224,7 @@ def check_lines(accounts: Accounts, folder: Path, work: Path) -> None:
     ):
         if command:
             _, words = accounts.run(*command)
-        records = accounts.records(out.read_bytes())
+        records = accounts.records(out)
         accounts.account("lines", len(lines), len(records), count_problems(words))
         kept = sum(record["id"] == "good" for record in records)
         accounts.expect(kept >= good - accounts.plant, f"{good - kept} good lines are lost")

@@ -279,6 +279,8 @@ def test_a_click_pins_and_a_click_beside_lets_go(opened):
 def test_the_slider_leaves_weak_links_out(opened):
     page = opened(article())
     assert page.inner_text("#count") == "4 links"
+    # Nobody filtered yet, and the page does not say so.
+    assert page.inner_text("#level") == "0 %"
     page.focus("#threshold")
     page.evaluate("t = document.getElementById('threshold'); t.value = 0.5;"
                   "t.dispatchEvent(new Event('input'))")  # fmt: skip
@@ -293,6 +295,55 @@ def test_the_slider_leaves_weak_links_out(opened):
     assert page.inner_text("#count") == "1 of 4 links"
     page.keyboard.press("Home")
     assert page.inner_text("#count") == "4 links"
+
+
+def test_scores_below_nothing_are_within_the_slider(opened):
+    page = opened(article(confidence=False, links=[(0, 0, 0.9, 0), (5, 2, -0.25, 0)]))
+    assert page.inner_text("#count") == "2 links" and page.inner_text("#level") == "-0.25"
+
+
+@pytest.mark.parametrize(
+    "sure", [(0.9949, "99 %"), (0.995, ">99 %"), (0.99999, ">99 %"), (1.0, "100 %")]
+)
+def test_what_is_nearly_certain_is_not_called_certain(opened, sure):
+    confidence, words = sure
+    page = opened(article(links=[(0, 0, 0.9, confidence)]))
+    assert page.inner_text("tr[data-link] td >> nth=2") == words
+    assert page.get_attribute(".badge", "aria-label") == f"Image 1: A bee, confidence {words}"
+    page.hover("#sentence-1")
+    assert f"confidence {words}" in page.inner_text("#shown")
+
+
+NUMBERED = (
+    "On the beach our wet dog ran after a green frisbee all afternoon. Later we slept.",
+    f"{'x' * 200}. Then.",
+    f"{'海' * 120}。次。",
+    f"See https://example.org/{'a/' * 60}. Then.",
+    "ركض الكلب على الشاطئ خلف القرص الأخضر طوال بعد الظهر. ثم نمنا.",
+    f"Combined e{chr(0x301) * 3}. Then.",
+)
+
+
+@pytest.mark.parametrize("text", NUMBERED, ids=["words", "long", "cjk", "url", "arabic", "marks"])
+@pytest.mark.parametrize("count", [1, 3, 30])
+def test_a_number_stays_beside_the_last_word_of_its_sentence(opened, text, count):
+    end = max(text.find(stop) for stop in (". ", "。")) + 1
+    links = tuple(Link(0, v, 0.9, 0.9) for v in range(count))
+    images = tuple(ShownImage(f"{v}.jpg", 0) for v in range(count))
+    blocks = (Block(BlockKind.PARAGRAPH, text),)
+    page = opened(ShownArticle("Numbers", blocks, ((0, end),), images, links))
+    for width in range(330, 640, 6):
+        page.set_viewport_size({"width": width, "height": 700})
+        assert page.evaluate("""() => {
+            const end = document.querySelector(".tied").firstChild;
+            const letter = document.createRange();
+            letter.selectNodeContents(end);
+            const word = letter.getBoundingClientRect();
+            const number = document.querySelector(".badge").getBoundingClientRect();
+            return word.bottom > number.top && word.top < number.bottom
+              && document.documentElement.scrollWidth <= innerWidth;
+        }"""), width  # fmt: skip
+    assert page.inner_text(".sentence").startswith(text[:end])
 
 
 def test_the_matrix_is_a_table_with_its_links_framed(opened):
@@ -313,6 +364,7 @@ def test_dark_narrow_and_hostile(opened):
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(24, 23, 21)"
     assert not page.is_visible("#panel")
+    assert page.is_visible(".bar a[href='#links']") and page.is_visible(".bar a[href='#matrix']")
     page.tap("#sentence-6")
     assert page.is_visible("#panel") and lit(page) == ["image 2", "sentence 5"]
     assert page.evaluate("[...document.images].every(i => i.complete && i.naturalWidth)")

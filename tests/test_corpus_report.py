@@ -52,7 +52,7 @@ def test_the_text_says_what_was_found_and_no_control_characters(shown):
     out, words = shown
     assert "2/0/1" in out
     assert "duplicate documents  1: t = u?[31m" in out
-    assert "unknown links        1 documents (33.3 %)" in out
+    assert "unknown links        1 document (33.3 %)" in out
     assert "3 ok, 1 missing (gone?.png: The file cannot be read: no such file." in out
     assert "tokens per sentence (mean 7.0, median 7, most 7)\n  7  ####" in out
     assert not set("\x1b\x07") & set(out + words)

@@ -94,6 +94,26 @@ def test_the_commands_that_it_names_give_the_same(run):
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_pages_figures_stand_in_columns_and_its_bars_are_seen(run, browser, width):
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto((run[0] / "sightline-demo" / "index.html").as_uri())
+    bars = page.evaluate("""[...document.querySelectorAll("svg")].map((bar) => {
+        const { width, height } = bar.getBoundingClientRect();
+        const part = bar.querySelector(".part").getBoundingClientRect().width;
+        return [width, height, part / width * 100 - parseFloat(bar.parentNode.textContent)];
+    })""")
+    assert len(bars) == 9
+    for wide, high, off in bars:
+        assert wide >= 60 and high >= 10 and abs(off) < 0.2
+    cells = page.evaluate("[...document.querySelectorAll('tbody td')].map(e => "
+                          "getComputedStyle(e).textAlign)")  # fmt: skip
+    assert len(cells) == 9 + 27 and set(cells) == {"right"}
+    assert page.evaluate("""[...document.querySelectorAll("table, main")].every((one) =>
+        one.getBoundingClientRect().right <= document.body.clientWidth - 24)""")
+    page.close()
+
+
 def test_only_a_folder_of_its_own_is_written(tmp_path):
     folder = copy_documents(tmp_path / "new" / "demo")
     (folder.documents / "documents.jsonl").unlink()

@@ -300,11 +300,26 @@ def test_what_cannot_be_done_is_said(tiny_model, articles, textbooks):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+def test_options_without_effect_and_images_that_were_not_read_are_told(tiny_model, articles):
+    model = ["--model", tiny_model]
+    options = ["--threshold", "0.5", "--split", "test", "--features", "nowhere"]
+    page = articles / "page.html"
+    _, words = sightline("link", articles / "bees.html", *model, *options, "-o", page)
+    assert "--threshold is for --policy threshold, and has no effect with" in words
+    assert "--split is for corpora" in words and "--features is for corpora" in words
+    assert " of 3 images, 1 not read: There is no such file beside the article" in words
+    options = ["--policy", "threshold", "--threshold", "0.5"]
+    _, words = sightline("link", articles / "bees.html", *model, *options, "-o", page)
+    assert "no effect" not in words
+    _, words = sightline("link", articles / "bees.html", "--config", "x.toml", expect=2)
+    assert "It stands before the command: sightline --config FILE" in words
+
+
 def test_a_terminal_gets_the_list(tiny_model, articles):
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "sightline", "link", articles / "bees.html"]
     command += ["--model", tiny_model, "--policy", "mmc4"]
-    env = {**os.environ, "COLUMNS": "80"}
+    env = {**os.environ, "COLUMNS": "80", "TERM": "xterm", "NO_COLOR": ""}
     done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, check=True, env=env)
     os.close(theirs)
     words = os.read(ours, 65536).decode()

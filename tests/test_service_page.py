@@ -69,6 +69,39 @@ def test_files_and_folders_by_button_zip_and_drop(watched, article):
     assert frame.locator(".picture img").count() == 2
 
 
+def test_images_that_a_page_names_are_asked_for(watched):
+    page = watched.open()
+    watched.give(page, ("article.html", ARTICLE.encode()))
+    notice = page.locator("#not-sent span")
+    notice.wait_for()
+    words = "This page names 3 images that were not sent: dog.jpg, cat.jpg, lost.jpg"
+    assert notice.inner_text() == words
+    files = [
+        {"name": name.rpartition("/")[2], "mimeType": "image/jpeg", "buffer": data}
+        for name, data in watched.IMAGES.items()
+    ]
+    for given, left in ((files[:1], "2 images that were not sent: cat.jpg, lost.jpg"),
+                        (files[1:], "1 image that was not sent: lost.jpg")):  # fmt: skip
+        with page.expect_file_chooser() as chooser:
+            page.click("#add-missing")
+        assert chooser.value.is_multiple()
+        chooser.value.set_files(given)
+        page.locator("#not-sent span", has_text=left).wait_for()
+    frame = watched.frame(page)
+    assert frame.locator(".picture img").count() == 2
+    page.click("#back")
+    watched.give(page, watched.PETS)
+    watched.frame(page)
+    assert not page.is_visible("#not-sent")
+
+
+def test_images_alone_are_told_to_need_a_text(watched):
+    page = watched.open()
+    watched.give(page, ("dog.jpg", photograph(1)))
+    page.locator("#problem strong", has_text="a document with text is needed").wait_for()
+    assert page.locator("#pasted img").count() == 1 and page.is_visible("#text")
+
+
 def paste(page, text, *images):
     page.evaluate("""([text, images]) => {
         const data = new DataTransfer();

@@ -27,6 +27,15 @@ def test_the_slider_and_the_policies(watched):
     assert "dense" in page.inner_text("#status")
 
 
+def test_the_slider_begins_at_nothing(watched):
+    page, frame = watched.open_example()
+    page.select_option("#policy", label="One to one (assignment)")
+    page.locator("#status", has_text="One to one").wait_for(state="attached")
+    weights = frame.locator("tr[data-link] td:last-child").all_inner_texts()
+    assert weights and min(map(float, weights)) > 0
+    assert frame.locator("#level").inner_text() == "0.00"
+
+
 def test_links_are_corrected_with_the_mouse(watched):
     page, frame = watched.open_pets()
     found = watched.links(frame)

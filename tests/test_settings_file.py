@@ -111,6 +111,15 @@ def test_what_a_found_file_decides_is_told(parsed, capsys):
     assert "settings of sightline.toml: policy = dense\n" in words and "INPUT = corpus\n" in words
 
 
+def test_a_variable_that_names_no_option_is_told(parsed, monkeypatch, capsys):
+    monkeypatch.setenv("SIGHTLINE_LINK_POLCY", "dense")
+    monkeypatch.setenv("SIGHTLINE_LINK_UNIT", "paragraph")
+    parsed("link", "corpus")
+    words = capsys.readouterr().err
+    assert "SIGHTLINE_LINK_POLCY is set, but there is no such option. Did you mean" in words
+    assert "SIGHTLINE_LINK_POLICY" in words and "UNIT" not in words
+
+
 def test_quiet_can_be_a_setting_and_is_overruled_by_the_command_line(parsed):
     write("quiet = true\n")
     parsed("link", "corpus")

@@ -110,6 +110,8 @@ def _explain_usage(error: Any) -> None:
     if context is not None and (option := getattr(error, "option_name", None)):
         known = (name for one in context.command.get_params(context) for name in one.opts)
         sentence = f"{error.message}.{did_you_mean(option, known)}"
+        if option == "--config":
+            sentence += " It stands before the command: sightline --config FILE ..."
     else:
         sentence = error.format_message().replace("\n\t", " ").removeprefix("Invalid value: ")
     complain(sentence if sentence.endswith((".", "?")) else f"{sentence}.")

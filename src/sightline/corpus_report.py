@@ -159,7 +159,10 @@ def _rows(report: CorpusReport) -> Iterator[tuple[str, str]]:
     frequent = f"{documents.frequent_words:,} of them at least {FREQUENT} times"
     yield "words", f"{documents.words:,}, {frequent}"
     unknown = documents.statistics.unknown_links
-    yield "unknown links", f"{counted(unknown, 'document')} ({100 * _unknown_share(documents):.1f} %)"
+    yield (
+        "unknown links",
+        f"{counted(unknown, 'document')} ({100 * _unknown_share(documents):.1f} %)",
+    )
     for shared in documents.shared_sentences:
         yield "shared sentences", _shared_words(shared)
     for kind, found in report.leaks.items():

@@ -18,7 +18,7 @@ from sightline.documents import Document
 from sightline.evaluation import DocumentScore
 from sightline.html_writing import data_address, page_head, page_part
 
-#: The size of a bar that stands for 100 percent.
+#: The size of a bar that stands for 100 percent; the style stretches it.
 _WIDTH, _HEIGHT = 240, 14
 
 
@@ -116,8 +116,8 @@ def _bars(results: Sequence[Result]) -> str:
 
 def _bar(auc: float) -> str:
     return (
-        f'<svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        f'aria-hidden="true"><rect class="all" width="{_WIDTH}" height="{_HEIGHT}"/>'
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect class="all" width="{_WIDTH}" height="{_HEIGHT}"/>'
         f'<rect class="part" width="{_WIDTH * auc / 100:.1f}" height="{_HEIGHT}"/>'
         f'<line x1="{_WIDTH / 2}" x2="{_WIDTH / 2}" y2="{_HEIGHT}"/></svg>'
     )
@@ -156,7 +156,9 @@ def _linked(result: Result, link: dict[str, Any] | None) -> str:
     mark = '<strong class="true">✓ true</strong>' if _is_true(result, link) else "✗"
     sure = link["confidence"]
     words = escape(result.document.sentences[link["sentence"]])
-    return f"{mark} {words}" + ("" if sure is None else f" <em>({escape(confidence_text(sure))} sure)</em>")
+    return f"{mark} {words}" + (
+        "" if sure is None else f" <em>({escape(confidence_text(sure))} sure)</em>"
+    )
 
 
 def _is_true(result: Result, link: dict[str, Any]) -> bool:

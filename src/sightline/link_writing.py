@@ -65,11 +65,15 @@ def page_files(
 
 
 def write_links(
-    linked: Iterator[LinkedDocument], form: Form, output: Path | None, matrix: bool
+    linked: Iterator[LinkedDocument],
+    form: Form,
+    output: Path | None,
+    matrix: bool,
+    colours: bool = False,
 ) -> None:
     """Write records in any form but pages; a file appears whole or not at all."""
     if form == "list":
-        write_pieces(output, _list(linked))
+        write_pieces(output, _list(linked, colours))
         return
     records = (
         (
@@ -96,15 +100,15 @@ def write_pages(
         file.parent.mkdir(parents=True, exist_ok=True)
         page = render_article(shown_article(one.article, one.record, pool, facts))
         write_atomically(file, page.encode("utf-8", "replace"))
-        links, images = (len(one.record[what]) for what in ("links", "images"))
-        say(f"{file}: {counted(links, 'link')} of {counted(images, 'image')}")
+        links, images = one.record["links"], one.record["images"]
+        unread = [image for image in images if image["status"] != "ok"]
+        because = f", {len(unread)} not read: {unread[0]['reason']}" if unread else ""
+        say(f"{file}: {counted(len(links), 'link')} of {counted(len(images), 'image')}{because}")
 
 
-def _list(linked: Iterator[LinkedDocument]) -> Iterator[bytes]:
-    import os
+def _list(linked: Iterator[LinkedDocument], colours: bool) -> Iterator[bytes]:
     import shutil
 
-    colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size().columns
     for one in linked:
         for line in readable_lines(one.record, width, colours):

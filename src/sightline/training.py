@@ -83,6 +83,8 @@ def train(
     `processes` (`distributed.started_processes`) each calls this, and the first writes.
     """
     check_output(output, resume)
+    if word_vectors is not None and not word_vectors.is_file():  # before the corpus is read
+        raise SightlineError(f"{word_vectors}: there is no such file of word vectors.")
     if tensorboard is not None:
         check_tensorboard()
         tensorboard /= output.resolve().name

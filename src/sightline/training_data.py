@@ -134,6 +134,7 @@ def _check(data: TrainingData, corpus: Corpus, settings: Settings) -> None:
                 f"{corpus.path} has {counted(smallest, f'usable {name} document')}{alike}; "
                 f"--negative-documents {settings.negative_documents} needs at least "
                 f"{settings.negative_documents + 1}."
+                + (f" At most {smallest - 1} fit here." if smallest > 1 else "")
             )
 
 

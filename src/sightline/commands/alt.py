@@ -19,8 +19,9 @@ from sightline.commands.options import (
     PolicyOption,
     StrictOption,
     ThresholdOption,
+    link_choices,
 )
-from sightline.console import max_links_from, report, say, say_problems
+from sightline.console import report, say, say_problems
 from sightline.problems import Problems, SightlineError
 from sightline.progress import counted
 
@@ -98,7 +99,6 @@ def alt(
     from sightline.article_links import read_articles
     from sightline.fetching import Fetcher
     from sightline.link_writing import page_files, write_pieces
-    from sightline.linking import LinkChoices
 
     if check and (write is not None or fetch):
         raise typer.BadParameter("--check audits alone; leave --write and --fetch out")
@@ -119,7 +119,7 @@ def alt(
     seen: Counter[str] = Counter()
     articles = read_articles(paths, problems, fetch=Fetcher() if fetch else None)
     audited = (audit_article(article) for article in articles)
-    choices = LinkChoices(policy, max_links_from(max_links), threshold)
+    choices = link_choices(policy, max_links, threshold)
     limits = (min_confidence, min_score)
     with decoding_processes() as pool:
         results: _Results = ((alts, None) for alts in audited)

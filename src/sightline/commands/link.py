@@ -32,6 +32,7 @@ from sightline.commands.options import (
     StrictOption,
     ThresholdOption,
     UnitOption,
+    link_choices,
 )
 from sightline.commands.shards import (
     EngineAddressOption,
@@ -40,7 +41,7 @@ from sightline.commands.shards import (
     is_sharded,
     work_on_shards,
 )
-from sightline.console import detail, max_links_from, report, say, say_problems
+from sightline.console import detail, has_colours, report, say, say_problems
 from sightline.problems import Problems, SightlineError
 from sightline.progress import counted
 
@@ -107,9 +108,8 @@ def link(
     from sightline.fetching import Fetcher
     from sightline.link_writing import form_of, page_files, write_links, write_pages
     from sightline.linked_documents import LinkedDocument, linked_documents
-    from sightline.linking import LinkChoices
 
-    choices = LinkChoices(policy, max_links_from(max_links), threshold, min_confidence)
+    choices = link_choices(policy, max_links, threshold, min_confidence)
     to_folder = output is not None and not output.suffix
     if (
         workers is not None
@@ -126,6 +126,8 @@ def link(
     inputs = articles_and_corpora(inputs)
     not_over_inputs(output, inputs)
     articles = [path for path in inputs if is_article(path)]
+    if len(articles) == len(inputs):
+        _say_unused(split=split, features=features)
     form = form_of(output, format, sys.stdout.isatty())
     pages = page_files(output, articles, len(inputs) - len(articles)) if form == "html" else {}
     loaded = open_model(model)
@@ -153,7 +155,7 @@ def link(
             facts = (f"model {Path(model).name}", f"policy {policy}")
             write_pages(linked(pool), pages, pool, facts, say)
         else:
-            write_links(linked(pool), form, output, matrix)
+            write_links(linked(pool), form, output, matrix, has_colours(sys.stdout))
             if output is not None:
                 say(f"{output}: {counted(seen['documents'], 'document')} linked, as {form}")
     say_problems(problems)
@@ -161,3 +163,9 @@ def link(
         raise no_document(problems)
     if seen.total() > seen["documents"] and not seen["ok"]:
         raise SightlineError("No image could be used; the records say why.")
+
+
+def _say_unused(**options: object) -> None:
+    for name, value in options.items():
+        if value is not None:
+            say(f"--{name} is for corpora, and has no effect on articles.")

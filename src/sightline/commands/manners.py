@@ -19,6 +19,7 @@ from sightline.commands.values import (
     Context,
     Parameter,
     UsageSentence,
+    did_you_mean,
     place_of,
     use_plain_values,
 )
@@ -154,6 +155,7 @@ class Command(_Manners, TyperCommand):
         if is_verbose():
             _tell_machine()
         _tell_settings(self.params, ctx)
+        _tell_unknown_variables(self.params, ctx)
         started = time.perf_counter()
         try:
             return super().invoke(ctx)
@@ -271,6 +273,16 @@ def _tell_settings(parameters: list[Parameter], ctx: Context) -> None:
     if decided:
         tell = detail if ctx.meta.get("sightline.settings_named") else say
         tell(f"settings of {file}: {', '.join(decided)}")
+
+
+def _tell_unknown_variables(parameters: list[Parameter], ctx: Context) -> None:
+    """Say which variables were probably meant for this command, but name none of its options."""
+    prefix = f"{ctx.auto_envvar_prefix}_"
+    known = {f"{prefix}{one.name.upper()}" for one in parameters}
+    known |= {str(one.envvar) for one in parameters if one.envvar}
+    for name in sorted(os.environ):
+        if name.startswith(prefix) and name not in known:
+            say(f"{name} is set, but there is no such option.{did_you_mean(name, known)}")
 
 
 def _shown(value: Any) -> str:

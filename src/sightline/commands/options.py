@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sightline.choices import Policy, Unit
 from sightline.commands import completions
 from sightline.commands.values import UsageSentence, did_you_mean
+from sightline.console import max_links_from, say
 from sightline.problems import SightlineError
+
+if TYPE_CHECKING:
+    from sightline.linking import LinkChoices
 
 # Panels of `--help`, for commands with many options.
 INPUT = "What is read"
@@ -174,3 +178,14 @@ WordVectorsOption = Annotated[
     Path | None,
     typer.Option(help="word2vec or GloVe file (.bin, .txt, .gz, .npz).", rich_help_panel=INPUT),
 ]
+
+
+def link_choices(
+    policy: Policy, max_links: str, threshold: float, min_confidence: float = 0.0
+) -> LinkChoices:
+    """How links are chosen, as the options say it."""
+    from sightline.linking import LinkChoices
+
+    if threshold and policy != "threshold":
+        say(f"--threshold is for --policy threshold, and has no effect with --policy {policy}.")
+    return LinkChoices(policy, max_links_from(max_links), threshold, min_confidence)

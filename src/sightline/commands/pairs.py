@@ -32,8 +32,9 @@ from sightline.commands.options import (
     StrictOption,
     ThresholdOption,
     UnitOption,
+    link_choices,
 )
-from sightline.console import max_links_from, print_json, report, say, say_problems
+from sightline.console import print_json, report, say, say_problems
 from sightline.problems import Problems
 from sightline.progress import counted
 
@@ -90,7 +91,6 @@ def pairs(
     """Write image-sentence pairs out of articles or corpora."""
     from sightline.fetching import Fetcher
     from sightline.linked_documents import linked_documents
-    from sightline.linking import LinkChoices
     from sightline.pair_writing import pair_format, write_pairs
     from sightline.pairs import PairChoice
     from sightline.progress import Progress
@@ -99,7 +99,7 @@ def pairs(
     paths = articles_and_corpora(inputs)
     not_over_inputs(output, paths)
     loaded = open_model(model)
-    choices = LinkChoices(policy, max_links_from(max_links), threshold)
+    choices = link_choices(policy, max_links, threshold)
     problems = Problems(strict=strict, report=report)
     choice = PairChoice(min_confidence, min_score)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -151,6 +152,9 @@ def serve(
     )
     if host not in ("127.0.0.1", "localhost", "::1") and configuration.token is None:
         say(f"Anybody who reaches {host} can use this service; --token-file asks for a token.")
+    if sys.stderr.isatty():  # where the log is for machines
+        shown = f"[{host}]" if ":" in host else host
+        say(f"The page is at http://{shown}:{port}/ in a moment; Ctrl-C ends the service.")
     _run(configuration, host, port, workers)
 
 

@@ -22,7 +22,7 @@ import orjson
 from sightline.documents import Document, FieldError, document_from_record, kind, split_name
 from sightline.files import write_atomically
 from sightline.problems import Problems, SightlineError
-from sightline.readers.native import open_for_reading
+from sightline.readers.json_records import read_object
 
 FILE_NAME = "docs.json"
 _PATHS_NAME = "image_paths.json"
@@ -56,9 +56,9 @@ def numbered_hessel2019(
 ) -> Iterator[tuple[str, Document]]:
     """Yield the documents of a release with their places, such as `train[12]`."""
     path = path / FILE_NAME if path.is_dir() else path
-    splits = _load(path, "splits")
+    splits = read_object(path, "an object of splits")
     paths = path.with_name(_PATHS_NAME)
-    image_paths = _load(paths, "paths") if paths.is_file() else {}
+    image_paths = read_object(paths, "an object of paths") if paths.is_file() else {}
     for split, docs in splits.items():
         if not isinstance(docs, list):
             problems.add(path, split, None, f"expected a list of documents, found {kind(docs)}")
@@ -135,17 +135,6 @@ class _ImageIds:
             if identifier != image:
                 self.paths[identifier] = image
         return self._ids[image]
-
-
-def _load(path: Path, of: str) -> dict[str, Any]:
-    with open_for_reading(path) as file:
-        try:
-            value = orjson.loads(file.read())
-        except orjson.JSONDecodeError as error:
-            raise SightlineError(f"{path}: not valid JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise SightlineError(f"{path}: expected an object of {of}, found {kind(value)}")
-    return value
 
 
 def _document(

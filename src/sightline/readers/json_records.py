@@ -12,15 +12,21 @@ from sightline.problems import SightlineError
 from sightline.readers.native import open_for_reading
 
 
-def read_lists(path: Path, *names: str) -> list[list[Any]]:
-    """Give the named lists of a file that is one JSON object; it is read whole."""
+def read_object(path: Path, expected: str = "a JSON object") -> dict[str, Any]:
+    """Give what a file that is one JSON object holds; it is read whole."""
     with open_for_reading(path) as file:
         try:
             content = orjson.loads(file.read())
         except orjson.JSONDecodeError as error:
-            raise SightlineError(f"{path}: not valid JSON: {error}") from error
+            raise SightlineError(f"{path}: not valid JSON: {error}.") from error
     if not isinstance(content, dict):
-        raise SightlineError(f"{path}: expected a JSON object, found {kind(content)}.")
+        raise SightlineError(f"{path}: expected {expected}, found {kind(content)}.")
+    return content
+
+
+def read_lists(path: Path, *names: str) -> list[list[Any]]:
+    """Give the named lists of a file that is one JSON object."""
+    content = read_object(path)
     for name in names:
         if not isinstance(content.get(name), list):
             found = kind(content[name]) if name in content else "no such key"

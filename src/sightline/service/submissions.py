@@ -195,7 +195,7 @@ def _form_options(form: FormData, others: bool) -> ArticleOptions:
             if not isinstance(value, UploadFile):
                 raise invalid(name, "expected a file with a name, found a text field")
         elif not isinstance(value, str):
-            raise invalid(name, "expected a text field, found a file")
+            raise invalid(name, "no such field for a file; expected file or images")
         elif name in fields:
             raise invalid(name, "comes twice")
         elif not others or name in ArticleOptions.model_fields:

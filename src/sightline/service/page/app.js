@@ -4,11 +4,12 @@ import { ask, askJson, setToken, Problem } from "./api.js";
 import { CorpusList } from "./corpus.js";
 import { byId, count, element, say, size } from "./dom.js";
 import { Downloads } from "./downloads.js";
-import { formOf, fromDrop, fromInput, sortFiles, withNamedImages } from "./intake.js";
+import { formOf, fromDrop, fromInput, namesImages, sortFiles, withNamedImages } from "./intake.js";
 import { Pasted } from "./pasted.js";
 import { Viewer } from "./viewer.js";
 
 const AGAIN = 500; // milliseconds between two looks at a service that loads its model
+const NAMES_SHOWN = 3; // of images that were not sent
 const VIEWS = ["start", "work", "token", "viewer", "corpus"];
 const viewer = new Viewer();
 const downloads = new Downloads(viewer, fail);
@@ -16,6 +17,7 @@ const corpus = new CorpusList(viewer, openDocument, fail);
 const pasted = new Pasted(take, link);
 let loaded = false; // whether it is known what the service has
 let working = null; // what cancels the work under way
+let opened = null; // {upload, note} of the article that is shown
 let afterToken = start;
 
 function show(view, focus = null) {
@@ -61,6 +63,8 @@ function clearProblems() {
 
 // ---- an article
 
+const mayLeave = () => !viewer.unsaved || confirm("Your corrections are not downloaded yet. Leave them?");
+
 async function link(upload, note = null) {
   clearProblems();
   const fields = { unit: byId("unit").value };
@@ -84,6 +88,26 @@ async function link(upload, note = null) {
   }
 }
 
+// The commonest first mistake: a page without the images that it names.
+function offerMissing({ record }, { upload }) {
+  const missing = record.images.filter(({ status }) => status === "missing");
+  const one = missing.length === 1;
+  const names = missing.slice(0, NAMES_SHOWN).map(({ id }) => id.split("/").pop().slice(0, 40));
+  const more = missing.length > NAMES_SHOWN ? ", …" : "";
+  byId("not-sent").hidden = !missing.length || !namesImages(upload.article);
+  byId("not-sent").firstElementChild.textContent = `This page names ${count(missing.length, "image")} `
+    + `that ${one ? "was" : "were"} not sent: ${names.join(", ")}${more}`;
+  byId("add-missing").textContent = one ? "Add it" : "Add them";
+}
+
+// Link the page that is shown again, with these images beside those that it came with.
+function addMissing(images) {
+  const { upload, note } = opened;
+  if (!mayLeave()) return;
+  viewer.close();
+  link({ article: upload.article, images: [...upload.images, ...images] }, note);
+}
+
 function openArticle(live, source, note) {
   byId("main").append(byId("viewer"));
   byId("back").textContent = "← New";
@@ -95,12 +119,14 @@ function openArticle(live, source, note) {
   show("viewer", "title");
   viewer.show(live);
   byId("note").textContent = note || "";
+  opened = { upload: source.upload, note };
+  offerMissing(live, source);
   const { record } = live;
   say(`${live.title}: ${count(record.links.length, "link")} of ${count(record.images.length, "image")}.`);
 }
 
 function start() {
-  if (viewer.unsaved && !confirm("Your corrections are not downloaded yet. Leave them?")) return;
+  if (!mayLeave()) return;
   viewer.close();
   if (location.hash !== "#article") history.replaceState(null, "", "#article");
   show("start", "start-title");
@@ -111,7 +137,8 @@ async function take(files) {
   if (article) return link(await withNamedImages({ article, images }), note);
   if (images.length) {
     pasted.add(images.map(({ file }) => file));
-    say("These are images: add the text that they belong to.");
+    fail(new Problem(0, "These are images only: a document with text is needed. Write or paste the "
+      + "text below, or give the document and its images together."));
     byId("text").focus();
     return null;
   }
@@ -122,12 +149,15 @@ async function take(files) {
 
 // ---- files and folders
 
-for (const [button, input] of [["choose-file", "files"], ["choose-folder", "folder"]]) {
+for (const [button, input, use] of [
+  ["choose-file", "files", take], ["choose-folder", "folder", take],
+  ["add-missing", "missing", addMissing],
+]) {
   byId(button).addEventListener("click", () => byId(input).click());
   byId(input).addEventListener("change", () => {
     const files = fromInput(byId(input));
     byId(input).value = "";
-    if (files.length) take(files);
+    if (files.length) use(files);
   });
 }
 
@@ -196,6 +226,7 @@ function openDocument(live, corrections) {
   document.body.classList.add("opened");
   clearProblems();
   byId("note").textContent = "";
+  byId("not-sent").hidden = true;
   viewer.onKey = (key) => corpus.key({ key });
   viewer.onCorrected = (shown) => corpus.keep(shown);
   downloads.others = () => corpus.corrected();
@@ -205,7 +236,7 @@ function openDocument(live, corrections) {
 }
 
 function openCorpus() {
-  if (viewer.unsaved && !confirm("Your corrections are not downloaded yet. Leave them?")) return;
+  if (!mayLeave()) return;
   viewer.close();
   corpus.current = null;
   show("corpus", "corpus-title");

@@ -23,10 +23,13 @@ export function sortFiles(files) {
   return { article, images, note };
 }
 
+// Whether an article says by their names which images it has, rather than hold them itself.
+export const namesImages = ({ file }) => /\.(html?|xhtml|md|markdown)$/i.test(file.name);
+
 // Of many images in a folder, those that the article names; all, where it names none.
 export async function withNamedImages(upload) {
   const { article, images } = upload;
-  if (images.length < 2 || !/\.(html?|xhtml|md|markdown)$/i.test(article.file.name)) return upload;
+  if (images.length < 2 || !namesImages(article)) return upload;
   const text = await article.file.text();
   const named = images.filter(({ file: { name } }) => text.includes(name)
     || text.includes(encodeURI(name)) || text.includes(encodeURIComponent(name)));
