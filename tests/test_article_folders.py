@@ -105,3 +105,19 @@ def test_a_folder_is_linked_and_made_pairs_of(tmp_path):
     sightline("pairs", folder, *options, "-o", tmp_path / "pairs.jsonl")
     pairs = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
     assert {pair["image"] for pair in pairs} == {"trip/a.png", "trip/b.png"}
+
+
+def test_a_second_run_does_not_read_what_the_first_wrote(tmp_path):
+    folder = write(tmp_path / "site", "a.md", "b.html", "style.css", "a.png")
+    link_model("efficientnet-lite0").save_pretrained(tmp_path / "model")
+    command = ["link", folder, "--model", tmp_path / "model", "-o"]
+    for _ in range(2):
+        _, words = sightline(*command, folder / "links", "--format", "html")
+        assert sorted(file.name for file in folder.glob("links/*")) == [
+            "a.links.html", "b.links.html",
+        ]  # fmt: skip
+    left_out = "files that are no pages (1), pages that Sightline wrote (2)"
+    assert f"left out of folders: {left_out}\n" in words
+    _, words = sightline(*command, tmp_path / "links.jsonl")
+    ids = [json.loads(line)["id"] for line in (tmp_path / "links.jsonl").open()]
+    assert ids == [str(folder / "a.md"), str(folder / "b.html")]

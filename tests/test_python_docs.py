@@ -7,8 +7,10 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import orjson
 import pytest
+from PIL import Image
 
 import sightline
 from sightline import read
@@ -96,6 +98,8 @@ def folder(tmp_path, textbooks, monkeypatch):
     record = {"id": "a", "links": [], "images": [{"id": "x", "status": "missing", "reason": ""}],
               "sentences": ["A boat."]}  # fmt: skip
     (tmp_path / "links.jsonl").write_bytes(orjson.dumps(record) + b"\n")
+    for name in ("boat.jpg", "cup.jpg"):
+        Image.new("RGB", (300, 200), "teal").save(tmp_path / name)
     (tmp_path / "article.html").write_text("<p>A boat leaves.</p><img src='boat.jpg'>")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -108,7 +112,11 @@ def test_the_blocks_run(folder, capsys):
             continue
         exec(block.replace('"owner/name", revision="v1.0"', repr(str(BUNDLED))), names)
         ran += 1
-    assert ran == 11
+    assert ran == 13
+    cosines = names["sentence_NE"] @ names["image_ME"].T
+    assert np.allclose(cosines, names["model"].similarity_matrix(names["trip"]))
+    assert set(names["frame"]["id"]) <= {document.id for document in names["documents"]}
+    assert len(names["frame"]) > 5
     printed = capsys.readouterr().out
     for words in (
         "DocumentLinks('trip'",

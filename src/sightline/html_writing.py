@@ -16,6 +16,8 @@ from importlib.resources import files
 
 import orjson
 
+#: By which a page of ours is told from an article that somebody wrote.
+WRITTEN_BY_US = '<meta name="generator" content="Sightline">'
 # HTML has no such characters, and half a surrogate pair cannot be written at all.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -38,7 +40,7 @@ def page_head(title: str, styles: Sequence[str], scripts: Sequence[str] = ()) ->
         "base-uri 'none'; form-action 'none'"
     )
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{WRITTEN_BY_US}\n'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'

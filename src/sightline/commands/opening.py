@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.console import detail, timed
+from sightline.console import detail, say, timed
 from sightline.problems import Problems, SightlineError
 from sightline.progress import counted
 
@@ -28,7 +29,11 @@ def articles_and_corpora(inputs: Iterable[Path]) -> list[Path]:
     from sightline.articles import is_article
     from sightline.corpus import read
 
-    found = without_folders(inputs)
+    dropped: Counter[str] = Counter()
+    found = without_folders(inputs, dropped)
+    if +dropped:
+        left_out = ", ".join(f"{what} ({count:,})" for what, count in sorted((+dropped).items()))
+        say(f"left out of folders: {left_out}")
     for path in found:
         if not is_article(path):
             try:

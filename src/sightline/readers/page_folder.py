@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 
 from sightline.choices import Unit
 from sightline.documents import Document
+from sightline.html_writing import WRITTEN_BY_US
 from sightline.pages import LeftOut, Page, PageImage, page_to_document
 from sightline.problems import Problems, SightlineError
 from sightline.readers import html, markdown, text
@@ -177,9 +178,22 @@ def find_pages(
             target = Path(os.path.realpath(path))
             if path.is_symlink() and not target.is_relative_to(root):
                 dropped["links to pages outside the folder"] += 1
+            elif path.suffix.lower() in (".html", ".htm") and _is_ours(path):
+                dropped["pages that Sightline wrote"] += 1
             else:
                 pages.append(path)
     return sorted(pages)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a page is one that shows results, such as a run before may have left there."""
+    if not path.is_file():  # a pipe would be waited for
+        return False
+    try:
+        with path.open("rb") as file:
+            return WRITTEN_BY_US.encode() in file.read(200)
+    except OSError:  # who reads it says why it cannot be
+        return False
 
 
 def find_image(image: PageImage, beside: Path, root: Path) -> tuple[str, str | None]:
