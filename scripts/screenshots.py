@@ -33,6 +33,9 @@ WIDTH, HEIGHT = 1200, 750
 #: Of the pictures, on the disk; a page of documentation loads several.
 MOST_BYTES = 80_000
 DOCS = Path(__file__).resolve().parents[1] / "docs"
+#: An article that comes with the service, and the image of its surest link.
+TIDES = DOCS.parent / "src" / "sightline" / "service" / "examples" / "tides" / "article.html"
+SUREST = "[data-image='2']"
 
 
 def main() -> None:
@@ -117,13 +120,18 @@ def shell(commands: str, folder: Path) -> None:
 
 @contextmanager
 def article(page: Any, folder: Path) -> Iterator[bytes]:
-    """The page of an article, an image pointed at."""
-    page.goto((demo(folder) / "threats-to-biodiversity.links.html").as_uri())
-    image = page.locator("[data-image='1']").first
-    image.scroll_into_view_if_needed()
-    page.mouse.wheel(0, 150)
-    image.hover()
+    """The page of an article, its surest link pointed at, which is right."""
+    sightline(folder, "link", str(TIDES), "-o", "tides.links.html")
+    page.goto((folder / "tides.links.html").as_uri())
+    point_at(page.locator(SUREST).first)
     yield page.screenshot()
+
+
+def point_at(image: Any) -> None:
+    """Point at an image, with its caption in view and text around both."""
+    where = "{block: 'center', behavior: 'instant'}"
+    image.evaluate(f"image => image.closest('figure').scrollIntoView({where})")
+    image.hover()
 
 
 @contextmanager
@@ -170,9 +178,7 @@ def service(page: Any, folder: Path) -> Iterator[bytes]:
         _wait(f"http://127.0.0.1:{port}/readyz")
         page.goto(f"http://127.0.0.1:{port}/")
         page.locator("#examples button").first.click()
-        shown = page.frame_locator("#frame iframe").locator("[data-image='0']").first
-        shown.scroll_into_view_if_needed()
-        shown.hover()
+        point_at(page.frame_locator("#frame iframe").locator(SUREST).first)
         yield page.screenshot()
     finally:
         server.terminate()

@@ -324,9 +324,21 @@ def test_a_terminal_gets_the_list(tiny_model, articles):
     os.close(theirs)
     words = os.read(ours, 65536).decode()
     os.close(ours)
-    assert done.stderr.decode() == ""
+    said = done.stderr.decode()
+    assert said.count("\n") == 1 and "knows only" in said  # a tiny model
     assert "\x1b[1mBees\x1b[0m" in words and "3 images, 5 sentences, 2 links" in words
     assert "missing:" in words and len(words.splitlines()) == 4
+
+
+def test_a_language_that_the_model_does_not_know_is_told(tmp_path):
+    for name, text in (
+        ("de", "Der Hund läuft über die Wiese. Am Abend saßen wir alle am Feuer."),
+        ("en", "The dog runs across the meadow. In the evening we all sat by the fire."),
+    ):
+        (tmp_path / f"{name}.md").write_text(f"{text}\n\n![](dog.png)\n")
+    Image.new("RGB", (90, 90), "teal").save(tmp_path / "dog.png")
+    _, words = sightline("link", tmp_path, "-o", tmp_path / "links.jsonl")
+    assert f"{tmp_path / 'de.md'}: the model knows only " in words and "en.md" not in words
 
 
 def test_images_without_a_text_are_told_how_to_get_one(tmp_path):

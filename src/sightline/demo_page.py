@@ -119,7 +119,7 @@ def _bar(auc: float) -> str:
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" aria-hidden="true">'
         f'<rect class="all" width="{_WIDTH}" height="{_HEIGHT}"/>'
         f'<rect class="part" width="{_WIDTH * auc / 100:.1f}" height="{_HEIGHT}"/>'
-        f'<line x1="{_WIDTH / 2}" x2="{_WIDTH / 2}" y2="{_HEIGHT}"/></svg>'
+        f'<line x1="{_WIDTH / 2}" x2="{_WIDTH / 2}" y1="-3" y2="{_HEIGHT + 3}"/></svg>'
     )
 
 

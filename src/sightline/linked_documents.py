@@ -19,7 +19,12 @@ from sightline.fetching import Fetcher
 from sightline.image_features import ImageSource
 from sightline.link_records import link_records, open_images
 from sightline.linking import LinkChoices
+from sightline.model import LinkModel
 from sightline.problems import Problems
+
+#: Share of unknown words: of plain English the bundled model lacks next to none, of German,
+#: French and Chinese more than half.
+_MANY_UNKNOWN = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,7 @@ def linked_documents(
     for path in inputs:
         if is_article(path):
             for article in read_articles([path], problems, unit, fetch, images_beside=True):
+                _say_unknown_words(model, article, say)
                 record = link_article(model, article, choices, pool)
                 is_empty = False
                 yield LinkedDocument(article.document, record, article)
@@ -71,6 +77,17 @@ def linked_documents(
                 yield linked
     if is_empty and corpus is not None and corpus.split is not None and corpus.splits:
         raise corpus.split_not_found(corpus.split)
+
+
+def _say_unknown_words(model: Model, article: Article, say: Callable[[str], None]) -> None:
+    if not isinstance(model, LinkModel):
+        return
+    share = model.unknown_words(article.document.sentences)
+    if share > _MANY_UNKNOWN:
+        say(
+            f"{article.path}: the model knows only {1 - share:.0%} of the words, as of a language "
+            "that it was not trained on; do not rely on these links."
+        )
 
 
 def _of_corpus(

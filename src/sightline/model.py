@@ -122,6 +122,11 @@ class LinkModel:
         vectors = numpy_encoders.encode_sentences(self.weights, distinct)
         return vectors if len(vectors) == len(places) else vectors[places]
 
+    def unknown_words(self, sentences: Sequence[str]) -> float:
+        """Share of the words that the vocabulary lacks, as most of another language are."""
+        ids = self._token_ids.of(sentences)[0].token_ids
+        return float(np.mean(ids == 0)) if len(ids) else 0.0  # the unknown word is the first
+
     @cached_property
     def _token_ids(self) -> TokenIds:
         return TokenIds(self.vocabulary, self.settings.token_limit)

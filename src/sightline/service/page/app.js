@@ -122,7 +122,9 @@ function openArticle(live, source, note) {
   opened = { upload: source.upload, note };
   offerMissing(live, source);
   const { record } = live;
-  say(`${live.title}: ${count(record.links.length, "link")} of ${count(record.images.length, "image")}.`);
+  const found = `${count(record.links.length, "link")} of ${count(record.images.length, "image")}`;
+  const lacking = byId("not-sent").hidden ? "" : ` ${byId("not-sent").firstElementChild.textContent}`;
+  say(`${live.title}: ${found}.${lacking}`);
 }
 
 function start() {
@@ -137,8 +139,8 @@ async function take(files) {
   if (article) return link(await withNamedImages({ article, images }), note);
   if (images.length) {
     pasted.add(images.map(({ file }) => file));
-    fail(new Problem(0, "These are images only: a document with text is needed. Write or paste the "
-      + "text below, or give the document and its images together."));
+    fail(new Problem(0, "Images alone are not enough: a document with text is needed. Write or "
+      + "paste the text below, or give the document and its images together."));
     byId("text").focus();
     return null;
   }
