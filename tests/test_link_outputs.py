@@ -8,6 +8,7 @@ import pty
 import subprocess
 import sys
 from itertools import islice
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -177,6 +178,13 @@ def test_the_list_fits_the_width_and_obeys_no_text():
 )
 def test_the_form_follows_the_suffix_and_the_reader(tmp_path, output, asked, terminal, expected):
     assert form_of(output and tmp_path / output, asked, terminal) == expected
+
+
+@pytest.mark.parametrize("name", ["links.md", "links.txt", "a.PDF", "a.docx"])
+def test_a_name_of_another_kind_of_file_is_refused(name):
+    with pytest.raises(SightlineError, match="links are not written as"):
+        form_of(Path(name), None, False)
+    assert form_of(Path(name), "csv", False) == "csv"
 
 
 def test_pages_have_a_file_each(tmp_path):

@@ -9,6 +9,7 @@ from typing import IO, Literal, get_args
 
 from sightline.article_links import shown_article
 from sightline.article_page import render_article
+from sightline.articles import KINDS
 from sightline.choices import LinkFormat
 from sightline.decode_pool import DecodePool
 from sightline.files import atomic_writer, write_atomically
@@ -35,7 +36,13 @@ def form_of(output: Path | None, asked: LinkFormat | None, on_terminal: bool) ->
         return "list" if on_terminal else "jsonl"
     if output.is_dir():  # for pages
         return "html"
-    return _SUFFIXES.get(output.suffix.lower(), "jsonl")
+    suffix = output.suffix.lower()
+    if suffix in KINDS and suffix not in _SUFFIXES:
+        raise SightlineError(
+            f"{output}: links are not written as {suffix}; name a file that ends in .html, .jsonl, "
+            ".csv or .json, or say with --format what it shall hold."
+        )
+    return _SUFFIXES.get(suffix, "jsonl")
 
 
 def page_files(
