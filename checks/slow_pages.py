@@ -104,7 +104,7 @@ def _html(size: float) -> dict[str, str]:
         "breaks": "a<br>" * n(300_000),
         "links": "<a href=x>a" * n(200_000),
         "images": "<img src=a.png>" * n(100_000),
-        "own-images": "".join(f"<p>a<img src={i}.png>" for i in range(n(50_000))),
+        "own-images": "".join(f"<p>a<img src={i}.png>" for i in range(n(100_000))),
         "figures": "<figure><img src=a.png><figcaption>a</figcaption>" * n(30_000),
         "described": "".join(
             f"<img src={i}.png aria-describedby='{i} {i + 1}'><p id={i}>a" for i in range(n(20_000))

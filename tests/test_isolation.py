@@ -48,6 +48,14 @@ def test_the_child_gives_what_the_reader_gives(tmp_path):
     assert read_contents(path, "epub") == read_epub(path)
 
 
+def test_images_beyond_the_limit_are_counted(tmp_path):
+    path = tmp_path / "a.html"
+    path.write_text("".join(f"<p>a<img src={number}.png>" for number in range(5_003)))
+    page = isolation.read_page_bounded(path).page
+    assert [len(page.images), page.images[-1].source] == [5_000, "4999.png"]
+    assert page.left_out.images == {"beyond the limits": 3}
+
+
 def test_any_name_and_a_relative_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = epub(tmp_path / os.fsdecode(b"\xff.epub"), {"a.xhtml": "<p>Text.</p>"})

@@ -64,7 +64,7 @@ _OUT_OF_MEMORY = 77  # an exit code that nothing else has
 _SMALL_MARKDOWN, _SMALL_PAGE = 2**15, 2**19
 # Of a page: looking for the file of each takes the caller 0.1 ms, so that 100,000 on a page of 2 MB
 # took 17 s in all (measured).
-_MAX_IMAGES = 10_000
+_MAX_IMAGES = 5_000
 
 
 def read_page_bounded(path: Path, limits: ReadingLimits = DEFAULT_LIMITS) -> Contents:
@@ -160,7 +160,7 @@ def _receive(process: subprocess.Popen[bytes]) -> Contents | str | None:
             remaining -= len(files[str(name)])
     except (EOFError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return Contents(_with_fewer_images(page), files, seconds) if _is_sound(page) else None
+    return Contents(page, files, seconds) if _is_sound(page) else None
 
 
 def _counter(kind: Any, value: Any) -> Any:
@@ -221,7 +221,8 @@ def _serve(kind: ContainerKind, limits_dict: dict[str, float], encoded_path: str
     _confine(limits)
     try:
         contents = _read(path, kind, limits.seconds * _SHARE_FOR_THE_READER)
-        answer = {"page": _page_record(contents.page), "files": list(contents.files)}
+        page = _with_fewer_images(contents.page)
+        answer = {"page": _page_record(page), "files": list(contents.files)}
         header = json.dumps(answer | {"seconds": time.process_time()})
         parts = [header.encode(), *contents.files.values()]
     except SightlineError as error:
