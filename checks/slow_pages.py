@@ -138,6 +138,7 @@ def _html(size: float) -> dict[str, str]:
         "preformatted": "<pre>" + "a\n" * n(300_000),
         "no-spaces": "<p>" + "x" * n(1_000_000),
         "spaces": "<p>" + " " * n(1_000_000) + "a",
+        "numbers": "<p>" + "1. " * n(300_000),
         "stops": "<p>" + "a. " * n(300_000),
         "abbreviations": "<p>" + "Dr. " * n(200_000),
         "brackets": "<p>" + "([{" * n(200_000) + "a",

@@ -139,3 +139,10 @@ def test_what_was_left_out_is_handed_on_and_not_changed(unit):
     record = page_to_document(given, "p", unit=unit).extra["left_out"]
     assert record == {"text": {"code": 1, "navigation": 7}, "images": {"icon": 2}}
     assert left_out.text == {"navigation": 7}
+
+
+def test_a_text_too_long_to_be_split_in_time_keeps_its_blocks():
+    page = Page(None, (Block(BlockKind.PARAGRAPH, "One. Two."),), ())
+    assert page_to_document(page, "a", unit="sentence").sentences == ("One.", "Two.")
+    late = page_to_document(page, "a", unit="sentence", read_seconds=9.6)
+    assert late.sentences == ("One. Two.",)
