@@ -30,7 +30,8 @@ def test_rows_are_documents_like_those_of_a_file(tmp_path):
     assert list(corpus) == list(read(tmp_path)) == DOCUMENTS
     assert [document.folder for document in corpus] == [tmp_path] * 3
     assert list(corpus.documents("validation")) == DOCUMENTS[1:2]
-    assert list(documents_from([ROW], split="val")) == []
+    with pytest.raises(SightlineError, match="no document has the split 'val'"):
+        list(documents_from([ROW], split="val"))
     assert repr(corpus) == "Corpus('rows')"
 
 

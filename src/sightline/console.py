@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,10 +95,10 @@ def report(problem: Problem) -> None:
     """Print a problem, until there have been many."""
     global _reported
     _reported += 1
-    if _reported <= _PRINTED_PROBLEMS:
+    if _reported <= _PRINTED_PROBLEMS or is_verbose():
         say(f"skipped {problem}")
     elif _reported == _PRINTED_PROBLEMS + 1:
-        say("further problems are only counted")
+        say("further problems are only counted; --verbose names each")
 
 
 def say_problems(problems: Problems) -> None:
@@ -105,6 +106,13 @@ def say_problems(problems: Problems) -> None:
     if problems.count:
         skipped = counted(problems.count, "bad record was", "bad records were")
         say(f"{skipped} skipped (--strict stops at the first)")
+
+
+def say_left_out(dropped: Counter[str]) -> None:
+    """Say what lies in folders and was not read."""
+    if +dropped:
+        left_out = ", ".join(f"{what} ({count:,})" for what, count in sorted((+dropped).items()))
+        say(f"left out of folders: {left_out}")
 
 
 def print_json(value: object) -> None:

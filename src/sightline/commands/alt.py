@@ -21,7 +21,7 @@ from sightline.commands.options import (
     ThresholdOption,
     link_choices,
 )
-from sightline.console import report, say, say_problems
+from sightline.console import report, say, say_left_out, say_problems
 from sightline.problems import Problems, SightlineError
 from sightline.progress import counted
 
@@ -223,12 +223,14 @@ def _articles(inputs: list[Path]) -> Iterator[Path]:
     """Yield the files that are named, and the pages of the folders."""
     from sightline.readers.page_folder import find_pages
 
+    dropped: Counter[str] = Counter()
     for path in inputs:
         if path.is_dir():
             root = path.resolve()
-            yield from (path / page.relative_to(root) for page in find_pages(root, Counter()))
+            yield from (path / page.relative_to(root) for page in find_pages(root, dropped))
         else:
             yield path
+    say_left_out(dropped)
 
 
 def _target(write: Path, article: Path, count: int) -> Path:

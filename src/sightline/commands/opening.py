@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.console import detail, say, timed
+from sightline.console import detail, say_left_out, timed
 from sightline.problems import Problems, SightlineError
 from sightline.progress import counted
 
@@ -31,9 +31,7 @@ def articles_and_corpora(inputs: Iterable[Path]) -> list[Path]:
 
     dropped: Counter[str] = Counter()
     found = without_folders(inputs, dropped)
-    if +dropped:
-        left_out = ", ".join(f"{what} ({count:,})" for what, count in sorted((+dropped).items()))
-        say(f"left out of folders: {left_out}")
+    say_left_out(dropped)
     for path in found:
         if not is_article(path):
             try:
