@@ -386,8 +386,12 @@ def test_unreadable_images_keep_their_place_in_link_records(corpus_folder, train
     assert [image["status"] for image in record["images"]] == ["ok", "missing", "ok"]
     assert "no such file" in record["images"][1]["reason"]
     assert {link["image"] for link in record["links"]} <= {0, 2}
+    with pytest.warns(UserWarning, match=r"'absent\.png' is missing: The file cannot be read"):
+        found = model.link(replace(document, images=images))
+    expected = [(one["sentence"], one["image"]) for one in record["links"]]
+    assert [(one.sentence, one.image) for one in found] == expected
     with pytest.raises(SightlineError, match=r"'absent\.png': The file cannot be read"):
-        model.link(replace(document, images=images))
+        model.similarity_matrix(replace(document, images=images))
     matrix = model.similarity_matrix(document)
     assert np.array(record["matrix"])[:, [0, 2]] == pytest.approx(matrix[:, [0, 2]], abs=1e-5)
 
