@@ -25,7 +25,8 @@ from functools import cache
 from pathlib import Path
 
 # Not onnxruntime: it may start threads when it is imported, and a fork with threads can hang.
-_HEAVY = ("numpy", "scipy.optimize", "PIL.Image", "pysbd", "torch")
+# torch's optimizers import `torch._dynamo` when they are first used, which takes two seconds.
+_HEAVY = ("numpy", "scipy.optimize", "PIL.Image", "pysbd", "torch", "torch._dynamo")
 _STREAMS = 3
 _CLIENT = """#!{python} -IS
 import json, os, socket, sys
