@@ -16,9 +16,9 @@ $(if $(LOCKED),$(if $(filter core docs,$(1)),,$(LOCK) -r locks/torch-cpu.txt || 
 $(INSTALL) -c constraints.txt $(if $(LOCKED),--no-build-isolation) -e '$(2)'
 endef
 
-# Four files at a time on two cores, because many tests wait for servers and browsers; small products
-# are slower in several threads.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+# Three files at a time on two cores, because many tests wait for servers and browsers; with four all
+# took a tenth longer. Small products are slower in several threads.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo demo-train test docs fuzz clean
 
