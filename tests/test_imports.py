@@ -48,7 +48,7 @@ ORDER = [
     "class_words", "batches", "disk_packing", "image_batches", "tuned_backbones",
     "trainable_backbones",
     "assignment", "gru", "similarity", "document_similarity", "loss", "encoders",
-    "distributed", "objective",
+    "distributed", "objective", "adam",
     "numpy_encoders", "linking",
     "reliability", "confidence", "document_links", "bulk_linking", "token_ids",
     "compact_weights", "model_files", "model_card", "hub", "model", "clip_model", "link_records",
@@ -95,7 +95,7 @@ TORCH = {
     "densenet", "nasnet", "torch_backbones", "clip_backbones", "clip_model",
     "efficientnet_lite_torch", "trainable_backbones",
     "gru", "similarity", "document_similarity", "loss", "encoders", "distributed", "objective",
-    "checkpoints", "training_run", "training_folder", "finetuning", "tensorboard_log",
+    "adam", "checkpoints", "training_run", "training_folder", "finetuning", "tensorboard_log",
     "reproduction.row_process",
 }  # fmt: skip
 #: Pure functions on arrays: nothing of ours but each other.

@@ -8,6 +8,7 @@ from command_server import sightline
 from training_helpers import first_sections, kill_after
 
 from sightline import training
+from sightline.adam import Adam
 from sightline.batches import open_features
 from sightline.checkpoints import RunState
 from sightline.corpus import read
@@ -171,7 +172,7 @@ class FakeRun(training.TrainingRun):
 
     def __init__(self, settings):
         self.settings = settings
-        self.optimizer = torch.optim.Adam([torch.zeros(1, requires_grad=True)])
+        self.optimizer = Adam([])
         self.state = RunState(0, settings.learning_rate, float("inf"), 0, 0, "")
 
 

@@ -15,6 +15,7 @@ import orjson
 import torch
 from torch import Tensor
 
+from sightline.adam import Adam
 from sightline.encoders import Encoders
 from sightline.files import write_atomically
 from sightline.model_files import read_tensors, weights_bytes
@@ -36,9 +37,7 @@ class RunState:
     fingerprint: str
 
 
-def save_checkpoint(
-    folder: Path, encoders: Encoders, optimizer: torch.optim.Adam, state: RunState
-) -> None:
+def save_checkpoint(folder: Path, encoders: Encoders, optimizer: Adam, state: RunState) -> None:
     """Write the checkpoint; the last good one stays until the new one is whole."""
     tensors: dict[str, Tensor] = {}
     for name, parameter in encoders.named_parameters():
@@ -52,7 +51,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    folder: Path, encoders: Encoders, optimizer: torch.optim.Adam, fingerprint: str
+    folder: Path, encoders: Encoders, optimizer: Adam, fingerprint: str
 ) -> RunState:
     """Restore weights and optimiser in place and return the run's state."""
     file = folder / FILE

@@ -17,6 +17,7 @@ import orjson
 import torch
 from torch import Generator, Tensor, nn
 
+from sightline.adam import Adam
 from sightline.backbones import DEFAULT, class_names, load_backbone
 from sightline.batches import (
     Batch,
@@ -69,7 +70,7 @@ class TrainingRun:
         self.encoders = Encoders(
             embedding, dimension, settings, settings.seed, backbone, data.fixed_words
         ).to(device)
-        self.optimizer = torch.optim.Adam(_parameter_groups(self.encoders, settings), fused=True)
+        self.optimizer = Adam(_parameter_groups(self.encoders, settings))
         self.state = RunState(
             epoch=0,
             learning_rate=settings.learning_rate,
@@ -123,7 +124,7 @@ class TrainingRun:
 
     def step(self, batch: Batch, generator: Generator) -> float:
         """Learn from one batch; returns its mean loss."""
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         loss = self.backward(batch, generator)
         self.optimizer.step()
         return loss
