@@ -1,4 +1,4 @@
-"""`sightline` commands in forks of one process that has done its imports.
+"""Commands and scripts in forks of one process that has done its imports.
 
 Tests and pages of the documentation run hundreds of commands. Most of what a short one takes is
 importing numpy, scipy and torch; forked, it begins with them loaded. Otherwise it is a process
@@ -6,7 +6,10 @@ like any other, with its own arguments, folder, environment, streams and exit co
 import no more than they need is what `test_imports` looks after.
 
 `sightline(...)` runs a command and gives what it printed. `program()` is the path of a program that
-asks the server for a fork and hands it its streams; `command_server(folder)` puts one there.
+asks the server for a fork and hands it its streams; `program("python")` does so for a script, `-c`
+and a row of a reproduction, and is Python itself for all else. `command_server(folder)` puts both
+there. Killing one of these programs does not kill its fork: what is to be killed has to be started
+as a process of its own.
 """
 
 import atexit
@@ -14,25 +17,35 @@ import gc
 import importlib
 import json
 import os
+import runpy
 import select
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import traceback
+import types
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
 # Not onnxruntime: it may start threads when it is imported, and a fork with threads can hang.
-# torch's optimizers import `torch._dynamo` when they are first used, which takes two seconds.
-_HEAVY = ("numpy", "scipy.optimize", "PIL.Image", "pysbd", "torch", "torch._dynamo")
+_HEAVY = (
+    "numpy", "scipy.optimize", "PIL.Image", "pysbd", "torch", "sightline.training",
+    "matplotlib.figure", "statsmodels.regression.linear_model",
+)  # fmt: skip
+_ROW = ["-m", "sightline.reproduction.row_process"]
 _STREAMS = 3
 _CLIENT = """#!{python} -IS
 import json, os, socket, sys
+arguments = {before!r} + sys.argv[1:]
+first = "".join(arguments[:1])
+if not (first == "-c" or first.endswith(".py") or arguments[:2] in {modules!r}):
+    os.execv({python!r}, [{python!r}, *arguments])
 server = socket.socket(socket.AF_UNIX)
 server.connect({address!r})
-request = {{"arguments": sys.argv[1:], "folder": os.getcwd(), "environment": dict(os.environ)}}
+request = {{"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}}
 socket.send_fds(server, [b"fds"], [0, 1, 2])
 server.sendall(json.dumps(request).encode())
 server.shutdown(socket.SHUT_WR)
@@ -56,9 +69,13 @@ def sightline(*arguments, expect=0, **options):
     return done.stdout.decode(), words
 
 
+def program(name="sightline"):
+    """A program of a server that lasts as long as this process."""
+    return _programs() / name
+
+
 @cache
-def program():
-    """The program of a server that lasts as long as this process."""
+def _programs():
     kept = ExitStack()
     atexit.register(kept.close)
     folder = kept.enter_context(tempfile.TemporaryDirectory(prefix="sightline-"))
@@ -67,22 +84,26 @@ def program():
 
 @contextmanager
 def command_server(folder):
-    """Run a server as long as the context lasts; commands reach it by `folder`/sightline."""
+    """Run a server as long as the context lasts; it is reached by `sightline` in the folder."""
     # Not in `folder`, whose name may be longer than an address can be.
     place = tempfile.mkdtemp(prefix="sightline-")
     address = f"{place}/commands"
-    client = Path(folder) / "sightline"
-    client.write_text(_CLIENT.format(python=sys.executable, address=address))
-    client.chmod(0o755)
+    python, modules = Path(folder) / "python", [["-m", "sightline"], _ROW]
+    for client, before in ((python, []), (Path(folder) / "sightline", modules[0])):
+        text = _CLIENT.format(
+            python=sys.executable, address=address, before=before, modules=modules
+        )
+        client.write_text(text)
+        client.chmod(0o755)
     with subprocess.Popen(
-        [sys.executable, __file__, address],
+        [sys.executable, __file__, address, str(python)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "OMP_NUM_THREADS": "1"},  # threads would not come along in a fork
     ) as server:
         try:
             assert server.stdout.readline() == b"ready\n"
-            yield client
+            yield Path(folder)
         finally:
             server.stdin.close()
             shutil.rmtree(place, ignore_errors=True)
@@ -113,8 +134,8 @@ def _reap():
         return 0
 
 
-def run_command(connection):
-    """Run the command of a request in one more fork, and answer with its exit code."""
+def run_request(connection, python):
+    """Run what a request asks for in one more fork, and answer with its exit code."""
     _, streams, _, _ = socket.recv_fds(connection, 3, _STREAMS)
     request = json.loads(b"".join(iter(lambda: connection.recv(2**16), b"")))
     child = os.fork()
@@ -129,14 +150,14 @@ def run_command(connection):
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    sys.argv = ["sightline", *request["arguments"]]
-    from sightline.cli import main
-
     code = 0
     try:
-        main()
+        _run(request["arguments"], python)
     except SystemExit as end:
         code = end.code or 0
+    except BaseException:
+        traceback.print_exc()
+        code = 1
     # Not the whole end of an interpreter, which takes seconds to put away what is loaded.
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
@@ -145,9 +166,27 @@ def run_command(connection):
     os._exit(code)
 
 
+def _run(arguments, python):
+    """Do what Python does with its arguments."""
+    kind, *rest = arguments
+    if kind == "-c":
+        sys.argv, sys.path[0] = ["-c", *rest[1:]], ""
+        main = types.ModuleType("__main__")
+        sys.modules["__main__"] = main
+        exec(compile(rest[0], "<string>", "exec"), main.__dict__)
+    elif kind == "-m":
+        sys.argv, sys.path[0] = rest, ""
+        if rest[1:2] == ["reproduce"]:
+            sys.executable = python  # its rows, too, are forks
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv, sys.path[0] = arguments, str(Path(kind).resolve().parent)
+        runpy.run_path(kind, run_name="__main__")
+
+
 if __name__ == "__main__":
     for name in ("sightline.cli", *_HEAVY):
         with suppress(ImportError):  # an extra that is not installed; the commands say so
             importlib.import_module(name)
     gc.freeze()  # what is loaded stays shared between the forks
-    run_command(serve(sys.argv[1]))
+    run_request(serve(sys.argv[1]), sys.argv[2])

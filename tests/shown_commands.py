@@ -158,7 +158,9 @@ def run_block(block, folder, environment):
     """Run a block; gives its exit code, and what it said and printed on a terminal."""
     if block.language == "diff":
         return 0, apply_diff(block.body, folder)
-    command = ["bash", "-euo", "pipefail"] if block.language == "sh" else [sys.executable]
+    # Python is looked for in this process's PATH unless it is named whole.
+    python = shutil.which("python", path=environment["PATH"])
+    command = ["bash", "-euo", "pipefail"] if block.language == "sh" else [python]
     command += ["-c", block.body]
     printed = bytearray()
     reading, writing = pty.openpty()

@@ -215,6 +215,7 @@ def test_without_arguments_the_help_is_shown(run):
 def test_completed_names_are_those_that_exist():
     assert tuple(BASELINES) == completions.BASELINES
     assert completions.backbones("") == list(BACKBONES)
+    assert completions.splits("a") == ["all"] and "all" not in completions.new_splits("")
 
 
 # ---- quiet and verbose

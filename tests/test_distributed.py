@@ -111,7 +111,7 @@ def take_part(corpus_folder, all_changes, output):
 @pytest.mark.parametrize(("count", "all_changes"), [(2, OF_TWO), (3, OF_THREE)])
 def test_several_processes_make_the_steps_of_one(corpus_folder, tmp_path, count, all_changes):
     request = orjson.dumps([str(corpus_folder), all_changes, str(tmp_path)]).decode()
-    started = start([[sys.executable, __file__, request]] * count)
+    started = start([[program("python"), __file__, request]] * count)
     expected = [steps(corpus_folder, changes, ALONE) for changes in all_changes]
     for process in started:
         said = process.communicate(timeout=120)[1]

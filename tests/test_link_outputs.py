@@ -68,9 +68,9 @@ def test_csv_gives_back_what_was_put_in():
     rows = list(csv.reader(io.StringIO(text)))
     assert tuple(rows[0]) == CSV_COLUMNS
     assert rows[1] == ["folder/my bees.html", "https://bees.example/b.jpg", "2", "It finds.",
-                       "0.75", "0.5", "34", "43"]  # fmt: skip
+                       "0.75", "0.5", "34", "43", "1"]  # fmt: skip
     assert rows[2][3] == SENTENCES[0]
-    assert rows[3][5:] == ["", "", ""] and len(rows) == 5
+    assert rows[3][5:] == ["", "", "", "1"] and len(rows) == 5
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The model folder: saved, loaded, refused when parts are missing or do not match."""
 
+import pickle
 import shutil
 from dataclasses import replace
 
@@ -59,6 +60,17 @@ def test_a_saved_model_is_the_same_model(model, folder, document, features):
     assert {file.name for file in folder.iterdir()} == {
         "config.json", "model.safetensors", "vocabulary.json", "README.md",
     }  # fmt: skip
+
+
+def test_a_model_that_was_used_can_be_pickled(model, document, features):
+    used = replace(model, backbone="efficientnet-lite0")
+    expected = used.similarity_matrix(document, features)
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(used.image_backbone)
+    again = pickle.loads(pickle.dumps(used))
+    np.testing.assert_array_equal(again.similarity_matrix(document, features), expected)
+    assert again.image_backbone.name == used.image_backbone.name
+    assert repr(again) == repr(used)
 
 
 def test_the_similarity_matrix_is_sentences_by_images_and_cosine(model, document, features):

@@ -42,6 +42,7 @@ CSV_COLUMNS = (
     "confidence",
     "start",
     "end",
+    "image_index",
 )
 
 #: The context of the Web Annotation vocabulary, and the two terms that it does not have.
@@ -102,6 +103,7 @@ def csv_lines(records: Iterable[Record]) -> Iterator[str]:
                     link["confidence"],
                     start,
                     end,
+                    image,
                 )
             )
 

@@ -95,6 +95,10 @@ class LinkModel:
         facts += [f"{len(self.members)} more that score along"] if self.members else []
         return f"LinkModel({', '.join(facts)})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Not what was opened along the way, such as the image network, which cannot be pickled.
+        return {name: vars(self)[name] for name in self.__dataclass_fields__}
+
     # ---- encoding
 
     def encode_sentences(self, sentences: Sequence[str]) -> FloatArray:

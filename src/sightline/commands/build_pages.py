@@ -71,7 +71,7 @@ def pages(
         str | None,
         typer.Option(
             help="The split of all pages.",
-            autocompletion=completions.splits,
+            autocompletion=completions.new_splits,
             rich_help_panel=SPLITS,
         ),
     ] = None,

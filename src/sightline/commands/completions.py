@@ -6,6 +6,7 @@ from pathlib import Path
 
 #: What `evaluate` scores besides models: `baselines.NAMES`, whose module takes long to import.
 BASELINES = ("random", "object-detection")
+_SPLITS = ("train", "val", "test")
 
 
 def models(incomplete: str) -> list[str]:
@@ -26,8 +27,13 @@ def backbones(incomplete: str) -> list[str]:
 
 
 def splits(incomplete: str) -> list[str]:
-    """The usual splits; a corpus may have others."""
-    return _starting(["train", "val", "test"], incomplete)
+    """The usual splits, and every document; a corpus may have others."""
+    return _starting([*_SPLITS, "all"], incomplete)
+
+
+def new_splits(incomplete: str) -> list[str]:
+    """The usual splits, where documents get theirs."""
+    return _starting(_SPLITS, incomplete)
 
 
 def link_limits(incomplete: str) -> list[str]:
