@@ -6,10 +6,9 @@ like any other, with its own arguments, folder, environment, streams and exit co
 import no more than they need is what `test_imports` looks after.
 
 `sightline(...)` runs a command and gives what it printed. `program()` is the path of a program that
-asks the server for a fork and hands it its streams; `program("python")` does so for a script, `-c`
-and a row of a reproduction, and is Python itself for all else. `command_server(folder)` puts both
-there. Killing one of these programs does not kill its fork: what is to be killed has to be started
-as a process of its own.
+asks a server for a fork and hands it its streams; `program("python")` does so for a script, `-c`
+and a row of a reproduction, and is Python itself for all else. Killing one of these programs does
+not kill its fork: what is to be killed has to be started as a process of its own.
 """
 
 import atexit
@@ -19,7 +18,6 @@ import json
 import os
 import runpy
 import select
-import shutil
 import socket
 import subprocess
 import sys
@@ -37,6 +35,7 @@ _HEAVY = (
 )  # fmt: skip
 _ROW = ["-m", "sightline.reproduction.row_process"]
 _STREAMS = 3
+_SHARED = "COMMAND_SERVER"
 _CLIENT = """#!{python} -IS
 import json, os, socket, sys
 arguments = {before!r} + sys.argv[1:]
@@ -70,51 +69,56 @@ def sightline(*arguments, expect=0, **options):
 
 
 def program(name="sightline"):
-    """A program of a server that lasts as long as this process."""
-    return _programs() / name
+    """A program that is run by forks."""
+    return programs() / name
 
 
 @cache
-def _programs():
+def programs():
+    """The folder of both; their server lasts as long as this process or the one that shares it."""
+    if _SHARED in os.environ:
+        return Path(os.environ[_SHARED])
     kept = ExitStack()
     atexit.register(kept.close)
-    folder = kept.enter_context(tempfile.TemporaryDirectory(prefix="sightline-"))
-    return kept.enter_context(command_server(folder))
+    folder = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="sightline-")))
+    kept.enter_context(_server(folder))
+    return folder
+
+
+def share_programs():
+    """Let the processes that this one starts use its server instead of one of their own each."""
+    os.environ[_SHARED] = str(programs())
 
 
 @contextmanager
-def command_server(folder):
-    """Run a server as long as the context lasts; it is reached by `sightline` in the folder."""
-    # Not in `folder`, whose name may be longer than an address can be.
-    place = tempfile.mkdtemp(prefix="sightline-")
-    address = f"{place}/commands"
-    python, modules = Path(folder) / "python", [["-m", "sightline"], _ROW]
-    for client, before in ((python, []), (Path(folder) / "sightline", modules[0])):
+def _server(folder):
+    """Run a server as long as the context lasts; it is reached by two programs in the folder."""
+    python, modules, address = folder / "python", [["-m", "sightline"], _ROW], f"{folder}/commands"
+    for client, before in ((python, []), (folder / "sightline", modules[0])):
         text = _CLIENT.format(
             python=sys.executable, address=address, before=before, modules=modules
         )
         client.write_text(text)
         client.chmod(0o755)
-    with subprocess.Popen(
-        [sys.executable, __file__, address, str(python)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},  # threads would not come along in a fork
-    ) as server:
-        try:
-            assert server.stdout.readline() == b"ready\n"
-            yield Path(folder)
-        finally:
-            server.stdin.close()
-            shutil.rmtree(place, ignore_errors=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        # Here, so that nobody has to wait for its imports who has no command yet.
+        listener.bind(address)
+        listener.listen()
+        server = subprocess.Popen(
+            [sys.executable, __file__, str(listener.fileno()), str(python)],
+            stdin=subprocess.PIPE,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},  # threads would not come along in a fork
+            pass_fds=[listener.fileno()],
+        )
+    try:
+        yield
+    finally:
+        server.communicate()
 
 
-def serve(address):
+def serve(number):
     """Fork for each connection, and return in the fork with it; ends with standard input."""
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(address)
-    listener.listen()
-    os.write(1, b"ready\n")
+    listener = socket.socket(fileno=number)
     # Its end is the end of whoever started the server, however that came.
     while sys.stdin.buffer not in select.select([listener, sys.stdin.buffer], [], [])[0]:
         connection, _ = listener.accept()
@@ -189,4 +193,4 @@ if __name__ == "__main__":
         with suppress(ImportError):  # an extra that is not installed; the commands say so
             importlib.import_module(name)
     gc.freeze()  # what is loaded stays shared between the forks
-    run_request(serve(sys.argv[1]), sys.argv[2])
+    run_request(serve(int(sys.argv[1])), sys.argv[2])

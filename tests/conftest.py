@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_server import share_programs
 from script_watch import CHROMIUM
 
 #: Files of a minute or more. They go first, so that none of them is left for the end of a run.
@@ -13,6 +14,12 @@ LONG = {f"test_{name}" for name in (
     "reproduction", "training", "tutorials",
 )}  # fmt: skip
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have one server of commands for all processes of a run."""
+    if getattr(config.option, "numprocesses", None):  # not set in the processes themselves
+        share_programs()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -30,7 +30,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from command_server import command_server
+from command_server import programs
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -223,7 +223,7 @@ def _clone(folder):
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as place, command_server(Path(place)):
-        runner = Pages(Path(place), place)
+    with tempfile.TemporaryDirectory() as place:
+        runner = Pages(Path(place), programs())
         for name in sys.argv[1:]:
             runner.finished(Path(name), lambda words: sys.stdout.write(f"{words}\n"))

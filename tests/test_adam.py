@@ -1,13 +1,24 @@
 """Our Adam against torch's, and what a run imports."""
 
 import subprocess
-import sys
 
 import pytest
 import torch
+from command_server import program
 from torch import nn
 
 from sightline.adam import Adam
+
+SCRIPT = """
+import sys, torch
+from sightline.adam import Adam
+parameter = torch.nn.Parameter(torch.ones(3))
+optimizer = {made}
+optimizer.zero_grad()
+parameter.square().sum().backward()
+optimizer.step()
+print("torch._dynamo" in sys.modules)
+"""
 
 
 def contestants(seed=0):
@@ -80,20 +91,10 @@ def test_parameters_without_a_gradient_stay():
 
 
 def test_torchs_compiler_is_not_imported():
-    program = """
-import sys, torch
-from sightline.adam import Adam
-parameter = torch.nn.Parameter(torch.ones(3))
-optimizer = {made}
-optimizer.zero_grad()
-parameter.square().sum().backward()
-optimizer.step()
-print("torch._dynamo" in sys.modules)
-"""
     for made, imported in (
         ("Adam([{'params': [parameter], 'lr': 0.1}])", "False"),
         ("torch.optim.Adam([parameter], fused=True)", "True"),
     ):
-        words = [sys.executable, "-c", program.replace("{made}", made)]
+        words = [program("python"), "-c", SCRIPT.replace("{made}", made)]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
         assert done.stdout.strip() == imported

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import docx
 import pytest
+from command_server import program
 from made_files import PdfFile, epub, picture
 from PIL import Image
 
@@ -216,11 +217,10 @@ def test_neighbours_of_hostile_articles_are_linked(tmp_path):
     for number in (1, 3, 5):
         (tmp_path / f"{number}.html").write_text(page)
     (tmp_path / "a.png").write_bytes(picture())
-    command = [sys.executable, "-m", "sightline", "link"]
 
     def linked():
         paths = sorted(str(p) for p in tmp_path.iterdir() if p.suffix != ".png")
-        done = subprocess.run([*command, *paths], capture_output=True, timeout=300)
+        done = subprocess.run([program(), "link", *paths], capture_output=True, timeout=300)
         return done, [json.loads(line) for line in done.stdout.splitlines()]
 
     alone, expected = linked()

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_server import command_server
+from command_server import programs
 from shown_commands import DOCS, ROOT, Pages, blocks
 
 PAGES = [
@@ -24,9 +24,7 @@ _MESSAGE = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    programs = tmp_path_factory.mktemp("programs")
-    with command_server(programs):
-        yield Pages(tmp_path_factory.mktemp("pages"), programs)
+    return Pages(tmp_path_factory.mktemp("pages"), programs())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="forks a process that has its imports done")
