@@ -13,6 +13,7 @@ import sys
 
 import numpy as np
 import pytest
+from command_server import program
 from PIL import Image
 
 from sightline.backbone_names import open_backbone
@@ -352,7 +353,7 @@ def test_similarities_are_the_logits_without_scale(folder, model, theirs, corpus
 
 def test_link_on_the_command_line_end_to_end(clip_folder, corpus, tmp_path):
     """One process, as a user starts it; the network is not at hand, nor are progress bars."""
-    command = [sys.executable, "-m", "sightline", "link", str(corpus), "--model", str(clip_folder)]
+    command = [program(), "link", str(corpus), "--model", str(clip_folder)]
     command += ["--matrix", "--policy", "mmc4", "-o", str(tmp_path / "links.jsonl")]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -388,7 +389,7 @@ def test_evaluate_on_the_command_line(clip_folder, corpus, tmp_path):
     ]
     lines = "".join(json.dumps(record | {"split": "test"}) + "\n" for record in records)
     (folder / "documents.jsonl").write_text(lines)
-    command = [sys.executable, "-m", "sightline", "evaluate", str(clip_folder), str(folder)]
+    command = [program(), "evaluate", str(clip_folder), str(folder)]
     command += ["--json", "--documents", str(tmp_path / "scores.jsonl")]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
