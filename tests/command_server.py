@@ -188,9 +188,20 @@ def _run(arguments, python):
         runpy.run_path(kind, run_name="__main__")
 
 
-if __name__ == "__main__":
+def _prepare():
+    """Import what commands import, and load the compiled assignment."""
     for name in ("sightline.cli", *_HEAVY):
         with suppress(ImportError):  # an extra that is not installed; the commands say so
             importlib.import_module(name)
+    import numpy as np
+
+    from sightline.assignment import assign_many
+
+    for kind in (np.float32, np.float64):
+        assign_many(np.zeros((1, 2, 2), kind), [2], [2])
+
+
+if __name__ == "__main__":
+    _prepare()
     gc.freeze()  # what is loaded stays shared between the forks
     run_request(serve(int(sys.argv[1])), sys.argv[2])

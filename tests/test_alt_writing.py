@@ -257,6 +257,16 @@ def test_any_image_that_is_found_can_be_given_a_text(pieces):
     assert [image.alt for image in copy.images] == expected
 
 
+@pytest.mark.parametrize("tag", ["<img src=a alt='b>\n<p>c", '<img title="a alt=b> <p>c'])
+def test_a_quote_that_nobody_closes_costs_nothing(tag):
+    """All that follows is in the quote, for browsers; it stays, whatever is set."""
+    source = SourceText(tag, "utf-8")
+    assert find_attribute(tag, 4, "alt") is None
+    copy = splice(tag, [set_attribute(source, 4, "alt", "text")])
+    assert copy == tag.replace("<img", '<img alt="text"')
+    assert find_attribute(copy, 4, "alt")[2] == "text"
+
+
 @settings(deadline=None)
 @given(st.text(max_size=40), st.sampled_from(["utf-8", "cp1252", "cp932"]))
 def test_any_text_comes_back_from_an_attribute(text, encoding):

@@ -166,7 +166,7 @@ def test_corrected_links_are_written_in_the_forms_of_the_command_line(client):
     }  # fmt: skip
     body = {"record": record, "text": "A dog. A cat."}
     lines = client.post("/v1/forms/csv", json=body).text.splitlines()
-    assert lines[1] == "a.html,d.jpg,1,A cat.,0.5,,7,13"
+    assert lines[1] == "a.html,d.jpg,1,A cat.,0.5,,7,13,0"
     collection = client.post("/v1/forms/annotations", json=body).json()
     assert collection["total"] == 1
     wrong = [

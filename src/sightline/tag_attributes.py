@@ -16,7 +16,7 @@ _ATTRIBUTE = re.compile(
     r"[\t\n\f\r /]*+"
     r"(?P<name>=?[^\t\n\f\r />=]*+)"
     rf"(?P<rest>{_SPACE}*+={_SPACE}*+"
-    r"""(?:"(?P<double>[^"]*+)"|'(?P<single>[^']*+)'"""
+    r"""(?:"(?P<double>[^"]*+)"|'(?P<single>[^']*+)'|(?P<unclosed>["'])"""
     r"""|(?P<bare>[^\t\n\f\r >"'][^\t\n\f\r >]*+))?+)?+"""
 )
 _CONTROL = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029\ufffe\uffff]+")
@@ -33,6 +33,8 @@ def find_attribute(text: str, place: int, name: str) -> tuple[int, int, str] | N
     while place < len(text):
         found = _ATTRIBUTE.match(text, place)
         assert found is not None  # it matches the empty string
+        if found["unclosed"]:  # all that follows is in the quote: no browser sees this tag
+            return None
         if found["name"].lower() == name:
             value = found["double"] or found["single"] or found["bare"] or ""
             return found.start("name"), found.end(), html.unescape(value)
