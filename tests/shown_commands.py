@@ -216,7 +216,8 @@ def _clone(folder):
         source, target = ROOT / name, folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "data"))
+            # What is compiled comes along, but for what another process is about to write.
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.pyc.*", "data"))
         else:
             shutil.copy(source, target)
     (folder / "src/sightline/data").symlink_to(ROOT / "src/sightline/data")

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from command_server import program
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -95,11 +96,11 @@ def test_features_are_extracted_without_onnx_runtime(tmp_path, photographs):
         Image.fromarray(pixels).save(tmp_path / f"{number}.png")
     stores = []
     for hidden in ("onnxruntime", "no_such_package"):
-        program = (
+        script = (
             f"import sys; sys.modules[{hidden!r}] = None; from sightline.cli import main; main()"
         )
         target = str(tmp_path / hidden)
-        command = [sys.executable, "-c", program, "features", str(tmp_path), "-o", target]
+        command = [program("python"), "-c", script, "features", str(tmp_path), "-o", target]
         subprocess.run(command, check=True, capture_output=True)
         stores.append(np.load(tmp_path / hidden / "efficientnet-lite0.npy").astype(np.float32))
     # Rows are float16: what differs is the rounding of its last place.

@@ -9,6 +9,7 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
+import command_server
 import orjson
 import pytest
 
@@ -79,7 +80,7 @@ def test_the_commands_that_it_names_give_the_same(run):
 
     def repeat(*command):
         # In a process of its own: other threads add numbers in another order.
-        return sightline(folder, *command)[0]
+        return command_server.sightline(*command, cwd=folder)[0]
 
     for command in commands:
         if command[0] == "evaluate":
