@@ -123,3 +123,15 @@ def test_damaged_files_are_the_same_each_time(tmp_path):
     dated = (".avif",)
     assert [k for k in found[0] if found[0][k] != found[1][k] and not k.endswith(dated)] == []
     assert len(list((tmp_path / "a" / "pages").iterdir())) > 100
+
+
+def test_uploads_are_answered_and_a_service_that_ends_is_seen(tmp_path):
+    pytest.importorskip("fastapi")
+    files = {"a.html": b"<p>A dog runs.", "b.pdf": b"%PDF-1.4 cut", "c.png": b"\x89PNG\r\n\x1a\n",
+             "d.docx": b"PK\x03\x04", "e.md": b"\xff\xfe", "f.gif": b""}  # fmt: skip
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    said = check("uploaded_files", tmp_path, "--plant", expect=1)
+    assert "6 files in 5 uploads" in said
+    assert [f"upload {number} " in said for number in range(5)] == [False, False, True, True, True]
+    assert "the service does not answer any more" in said
