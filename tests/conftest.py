@@ -1,5 +1,6 @@
 """What several test files share."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 def pytest_configure(config: pytest.Config) -> None:
     """Have one server of commands for all processes of a run."""
-    if getattr(config.option, "numprocesses", None):  # not set in the processes themselves
+    in_several = getattr(config.option, "numprocesses", None)  # not set in the processes themselves
+    if in_several and hasattr(os, "fork"):
         share_programs()
 
 
