@@ -31,7 +31,10 @@ demo-train: $(VENV)/.installed-train
 test: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	@# Beside mypy, which takes one core: what all processes of the tests would compile at once.
+	$(BIN)/python tests/command_server.py & \
+	$(BIN)/python -m pytest --collect-only > /dev/null & \
+	$(BIN)/mypy && wait
 	$(PYTEST)
 
 # The documentation as a site, in site/; a link that leads nowhere fails.

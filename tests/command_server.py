@@ -203,5 +203,6 @@ def _prepare():
 
 if __name__ == "__main__":
     _prepare()
-    gc.freeze()  # what is loaded stays shared between the forks
-    run_request(serve(int(sys.argv[1])), sys.argv[2])
+    if sys.argv[1:]:  # without, all that had to be compiled is
+        gc.freeze()  # what is loaded stays shared between the forks
+        run_request(serve(int(sys.argv[1])), sys.argv[2])
