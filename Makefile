@@ -17,7 +17,7 @@ $(INSTALL) -c constraints.txt $(if $(LOCKED),--no-build-isolation) -e '$(2)'
 endef
 
 # Three files at a time on two cores, because many tests wait for servers and browsers; with four all
-# took a tenth longer. Small products are slower in several threads.
+# took longer. Small products are slower in several threads.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo demo-train test docs fuzz clean

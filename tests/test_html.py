@@ -685,3 +685,32 @@ def test_a_tag_that_is_never_closed_is_counted():
     assert page.left_out.text == {"unfinished tag": len("<b and c, then there is more text")}
     assert read_html("<p>If a < b, 2 <3, a<").left_out.text == {}
     assert read_html("<p>Text</p>\n").left_out.text == {}
+
+
+@pytest.mark.parametrize(
+    ("start", "lost"),
+    [
+        ("<p>Text.</p>", '<img src=a.png title="b><p>More text, and more.</p>'),
+        ("<p title='a=\"'>Text.</p><!-- \" -->", "<a href = 'b>More <i>text</i>.</a> <p>End"),
+        ("<script>a = '<b c=\"'</script><p>Text.</p>", '<a href=x b="'),
+    ],
+)
+def test_a_quote_that_is_never_closed_is_counted(start, lost):
+    """To a parser, all after it is part of a tag."""
+    page = read_html(start + lost)
+    assert [block.text for block in page.blocks] == ["Text."] and not page.images
+    assert page.left_out.text["unfinished tag"] == len(lost)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<p>Text.</p><a href="?a=">b</a>',
+        "<p>Text, a='b</p>",
+        "<p>Text.</p><script>a='b</script>",
+        "<p>Text.</p><!-- <a b='c -->",
+        "<p>Text. <3 a=' b</p>",
+    ],
+)
+def test_quotes_that_begin_no_value_take_nothing(page):
+    assert "unfinished tag" not in read_html(page).left_out.text

@@ -19,7 +19,7 @@ from sightline.readers.html_captions import assign_captions, drop_repeated_image
 from sightline.readers.html_content import reasons_to_leave_out
 from sightline.readers.html_encoding import decode_html
 from sightline.readers.html_images import is_remote
-from sightline.readers.html_limits import bound_html
+from sightline.readers.html_limits import bound_html, never_closed
 from sightline.readers.html_parts import Walk, WalkedImage
 from sightline.readers.html_tags import SHOWN_TEMPLATE, TEMPLATE
 from sightline.readers.html_walk import walk_tree
@@ -91,7 +91,7 @@ def _unfinished(html: str) -> int:
     """
     last = html.rfind(">") + 1
     found = _OPEN_TAG.search(html, last)
-    return len(html) - found.start() if found else 0
+    return len(html) - found.start() if found else never_closed(html)
 
 
 def _descriptions(html: str) -> frozenset[str]:

@@ -74,6 +74,31 @@ def bound_html(html: str) -> Bounded:
     return Bounded(html) if _is_harmless(html) else _Rewriting(html).run()
 
 
+def never_closed(html: str) -> int:
+    """Count the characters of a tag whose quote takes the rest of the page; parsers drop it all."""
+    # Such a quote is the last of its kind and follows an equals sign: few pages are looked at.
+    ends = (html[: html.rfind(quote)].rstrip() for quote in "\"'" if quote in html)
+    if not any(end.endswith("=") for end in ends):
+        return 0
+    place = 0
+    while (token := _TOKENS.search(html, place)) is not None:
+        place = token.end()
+        if token[2] is None:  # a comment or the like
+            continue
+        if token.end(3) == len(html):  # without its ">"
+            return len(html) - token.start()
+        if token[2].lower() in _RAW and not token[1]:
+            place = _raw_end(html, token[2].lower(), place)[1]
+    return 0
+
+
+def _raw_end(html: str, name: str, start: int) -> tuple[int, int]:
+    """Find where the content of such an element ends, and its end tag."""
+    end = _RAW[name].search(html, start)
+    assert end is not None  # \Z always matches
+    return end.start(), html.find(">", end.end()) + 1 or len(html)
+
+
 def _is_harmless(html: str) -> bool:
     """Decide it fast, for almost every page."""
     count = html.count("<")
@@ -121,15 +146,14 @@ class _Rewriting:
             self.out.append(self.html[start:end].replace("<", "&lt;"))
 
     def _raw(self, name: str, start: int) -> int:
-        end = _RAW[name].search(self.html, start)
-        assert end is not None  # \Z always matches
+        end, place = _raw_end(self.html, name, start)
         if name in _SHOWN:
             self.out.append(f"<{_SHOWN[name]}>")
-            self._text(start, end.start())
+            self._text(start, end)
             self.out.append(f"</{_SHOWN[name]}>")
         else:
-            self.raw_lost += end.start() - start
-        return self.html.find(">", end.end()) + 1 or len(self.html)
+            self.raw_lost += end - start
+        return place
 
     def _tag(self, token: re.Match[str], name: str) -> None:
         counted = name not in _VOID and name not in _SELF_ENDING
