@@ -143,8 +143,8 @@ def test_a_worker_that_fails_costs_one_image(monkeypatch, content, status, reaso
     monkeypatch.setattr(decode_pool, "_PROGRAM", MISCHIEF)
     sources = [picture(number) for number in range(8)]
     sources[3] = content
-    # What does not wait for the limit has time to fail, however busy the machine is.
-    seconds = 0.1 if status is Status.timeout else 10
+    # By the clock ten times as long: time to fail, or to spin, however busy the machine is.
+    seconds = {b"sleep": 0.1, b"spin": 1}.get(content, 10)
     with DecodePool(2, Limits(seconds=seconds)) as pool:
         results = list(pool.decode_many(sources))
     assert numbers(results) == [0, 1, 2, status, 4, 5, 6, 7]
