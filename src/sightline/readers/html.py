@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from html import escape
 from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser
@@ -21,16 +22,23 @@ from sightline.readers.html_encoding import decode_html
 from sightline.readers.html_images import is_remote
 from sightline.readers.html_limits import bound_html, never_closed
 from sightline.readers.html_parts import Walk, WalkedImage
-from sightline.readers.html_tags import SHOWN_TEMPLATE, TEMPLATE
+from sightline.readers.html_tags import RENAMED, SHOWN, TEMPLATE
 from sightline.readers.html_walk import walk_tree
 
 MAX_BYTES = 32 * 2**20  # of a page; far above any that people read
 
 _DESCRIBED_BY = re.compile(r"""aria-describedby\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+))""")
-_OPEN_TAG = re.compile(r"</?[a-zA-Z]")
+# A document type is a name, and where it is defined; what else stands in one is dropped.
+_NO_DOCTYPE = re.compile(r"<!(?i:doctype(?!\s+[\w:-]++\s*+(?:>|public|system)))[^>]*+")
 _XML = re.compile(r"\s*<\?xml\s", re.I)
-_TEMPLATE = re.compile(
-    r"<(/?)template(?=[\s/>])((?:[^<>]{0,200}?\sshadowrootmode(?=[\s=>]))?)", re.I
+_RENAMED = re.compile(
+    r"<(/?)(template|frame|frameset)(?=[\s/>])((?:[^<>]{0,200}?\sshadowrootmode(?=[\s=>]))?)", re.I
+)
+# In XML, this is text; not so in a comment or a tag.
+_CDATA = re.compile(
+    r"<!--.*?(?:-->|\Z)|<!\[CDATA\[(.*?)(?:\]\]>|\Z)"
+    r"""|</?[a-zA-Z](?:[^>"']++|"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z))*+(?:>|\Z)""",
+    re.S,
 )
 # In XML, `<a id="x"/>` is an element that ends; to an HTML parser it is one that begins.
 _ENDED_TAG = re.compile(
@@ -63,10 +71,14 @@ def read_html(
         left_out.text["invalid bytes"] += data.count("\0")
         data = data.replace("\0", "")
     if xml or _XML.match(data):
+        if "<![CDATA[" in data:
+            data = _CDATA.sub(_unwrap, data)
         data = _ENDED_TAG.sub(r"<\1\2></\1>", data)
-    bounded = bound_html(_TEMPLATE.sub(_template, data))
+    bounded = bound_html(_RENAMED.sub(_rename, data))
     left_out.text["scripts and styles"] = bounded.raw_lost
-    left_out.text["unfinished tag"] = _unfinished(data)
+    no_doctypes = _NO_DOCTYPE.findall(data)
+    left_out.text["comments in the source"] = bounded.comments_lost + sum(map(len, no_doctypes))
+    left_out.text["unfinished tag"] = never_closed(data)
     left_out.images["beyond the limits"] = bounded.images_lost
     # Half a surrogate pair can only come from a caller's own string.
     parser = LexborHTMLParser(bounded.html.encode("utf-8", "replace"))
@@ -80,18 +92,14 @@ def read_html(
     return _page(walk, main_content)
 
 
-def _template(tag: re.Match[str]) -> str:
-    return f"<{tag[1]}{SHOWN_TEMPLATE if tag[2] else TEMPLATE}{tag[2]}"
+def _unwrap(found: re.Match[str]) -> str:
+    return found[0] if found[1] is None else escape(found[1], quote=False)
 
 
-def _unfinished(html: str) -> int:
-    """Count the characters of a tag at the very end that is never closed; parsers drop it.
-
-    It may be text all the same, as in `if a <b and so on`.
-    """
-    last = html.rfind(">") + 1
-    found = _OPEN_TAG.search(html, last)
-    return len(html) - found.start() if found else never_closed(html)
+def _rename(tag: re.Match[str]) -> str:
+    if tag[2].lower() == "template":
+        return f"<{tag[1]}{TEMPLATE}{SHOWN if tag[3] else RENAMED}{tag[2]}{tag[3]}"
+    return f"<{tag[1]}{RENAMED}{tag[2]}"
 
 
 def _descriptions(html: str) -> frozenset[str]:
@@ -123,6 +131,8 @@ def _page(walk: Walk, main_content: bool) -> Page:
         else:
             walk.left_out.images[reason] += 1
     title = _title(walk.title, kept_blocks)
+    if walk.title and title != walk.title:
+        walk.left_out.text["rest of the title"] = len(walk.title) - len(title or "")
     left_out = LeftOut(+walk.left_out.text, +walk.left_out.images)
     return Page(title, tuple(kept_blocks), tuple(kept_images), walk.language, left_out)
 

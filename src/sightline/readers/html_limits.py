@@ -40,6 +40,8 @@ _AT_LEAST_TAG = re.compile(
     r"""|([a-zA-Z](?:[^>"'=]++|=\s*+(?:"[^"]*+"?|'[^']*+'?)?+|["'])*+))"""
 )
 _TOKENS = re.compile(rf"<!--(?:-?>|.*?(?:--!?>|\Z))|{_TAG}|<[!?/][^>]*+>?", re.S)
+_UNFINISHED = re.compile(r"</?[a-z]|<\?|<!doctype", re.I)
+_DECLARATION = re.compile(r"<(?:!doctype|\?xml)", re.I)
 _ATTRIBUTES = re.compile(_ATTRIBUTE)
 # Elements whose content is not markup; it is left out, but for those that are shown.
 _SHOWN = {"title": "title", "xmp": "pre"}
@@ -47,6 +49,7 @@ _RAW = {
     name: re.compile(rf"</{name}(?=[\s/>])|\Z", re.I)
     for name in ("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes", "title")
 }
+_DRAWINGS = _names("svg math")  # in these, all content is markup
 _VOID = _names("area base br col embed frame hr img input keygen link meta param source track wbr")
 # Elements that end by themselves where the next one begins: they do not nest without others.
 _SELF_ENDING = _names("p li dt dd tr td th thead tbody tfoot option optgroup")
@@ -58,12 +61,13 @@ _FORMATTING_TAG = re.compile(rf"<(?i:{'|'.join(sorted(_FORMATTING))})(?![^\s/>])
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """HTML that is safe to parse, and what it lost; `raw_lost` are characters that are no text."""
+    """HTML that is safe to parse, and what it lost, the last two in characters that are no text."""
 
     html: str
     tags_lost: int = 0
     images_lost: int = 0
     raw_lost: int = 0
+    comments_lost: int = 0
 
 
 def bound_html(html: str) -> Bounded:
@@ -75,20 +79,34 @@ def bound_html(html: str) -> Bounded:
 
 
 def never_closed(html: str) -> int:
-    """Count the characters of a tag whose quote takes the rest of the page; parsers drop it all."""
-    # Such a quote is the last of its kind and follows an equals sign: few pages are looked at.
-    ends = (html[: html.rfind(quote)].rstrip() for quote in "\"'" if quote in html)
-    if not any(end.endswith("=") for end in ends):
-        return 0
-    place = 0
+    """Count the characters of a tag that takes the rest of the page; parsers drop it all.
+
+    It may be text all the same, as in `if a <b and so on`.
+    """
+    end = html.rfind(">") + 1
+    # A quote that is never closed is the last of its kind and follows an equals sign; one that
+    # hides the last ">" is closed after it. So few pages are looked at as a whole.
+    before = (html[: html.rfind(quote)].rstrip() for quote in "\"'" if quote in html)
+    hidden = '"' in html[end:] or "'" in html[end:] or any(b.endswith("=") for b in before)
+    if hidden and (count := _never_closed_tag(html)):
+        return count
+    found = _UNFINISHED.search(html, end)
+    return len(html) - found.start() if found else 0
+
+
+def _never_closed_tag(html: str) -> int:
+    place, drawings = 0, Counter[str]()
     while (token := _TOKENS.search(html, place)) is not None:
         place = token.end()
         if token[2] is None:  # a comment or the like
             continue
         if token.end(3) == len(html):  # without its ">"
             return len(html) - token.start()
-        if token[2].lower() in _RAW and not token[1]:
-            place = _raw_end(html, token[2].lower(), place)[1]
+        name = token[2].lower()
+        if name in _DRAWINGS:
+            drawings[name] = max(0, drawings[name] + (-1 if token[1] else 1))
+        elif name in _RAW and not token[1] and not drawings.total():
+            place = _raw_end(html, name, place)[1]
     return 0
 
 
@@ -122,7 +140,7 @@ class _Rewriting:
         self.out: list[str] = []
         self.open: Counter[str] = Counter()
         self.depth = self.formatting = self.options = self.elements = 0
-        self.tags_lost = self.images_lost = self.raw_lost = 0
+        self.tags_lost = self.images_lost = self.raw_lost = self.comments_lost = 0
 
     def run(self) -> Bounded:
         """Write the page anew."""
@@ -131,6 +149,7 @@ class _Rewriting:
             self._text(place, token.start())
             place = token.end()
             if token[2] is None:  # a comment or the like
+                self.comments_lost += 0 if _DECLARATION.match(token[0]) else len(token[0])
                 continue
             name = token[2].lower()
             if name in _RAW and not token[1]:
@@ -138,7 +157,8 @@ class _Rewriting:
             elif name != "plaintext":
                 self._tag(token, name)
         self._text(place, len(html))
-        return Bounded("".join(self.out), self.tags_lost, self.images_lost, self.raw_lost)
+        lost = (self.tags_lost, self.images_lost, self.raw_lost, self.comments_lost)
+        return Bounded("".join(self.out), *lost)
 
     def _text(self, start: int, end: int) -> None:
         if end > start:

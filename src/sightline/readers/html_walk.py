@@ -6,6 +6,7 @@ part of the page is the article; `html_content` does, by the boxes.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from selectolax.lexbor import LexborNode
@@ -27,15 +28,21 @@ from sightline.readers.html_tags import (
     NESTED,
     NESTING,
     PERMALINK,
+    RENAMED,
     SILENT,
     SKIPPED,
     SKIPPED_IMAGES,
     TITLE,
     holds_article,
     read_marks,
+    with_own_names,
 )
 from sightline.readers.html_text import TextRun
 
+_FRAME, _TEMPLATE = f"{RENAMED}frame", f"{RENAMED}template"
+_COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)|(<\?.*?>)", re.S)
+_XML_DECLARATION = re.compile(r"<?\?xml\s+version[^<>]*\?>?")
+_COMMENTS = "comments in the source"
 _LONGEST_CAPTION = 1_000  # characters; what is longer is text, whatever it is called
 
 
@@ -44,18 +51,29 @@ def walk_tree(
     descriptions: frozenset[str] = frozenset(),
     images_in_svg: bool = False,
 ) -> Walk:
-    """Walk the tree below a node; `descriptions` are the ids that images refer to."""
+    """Walk the tree below a page's root; `descriptions` are the ids that images refer to."""
     walker = _Walker(descriptions, images_in_svg)
     stack: list[tuple[LexborNode, str, _Saved]] = []
     node = root
+    while node.prev is not None:  # a comment may hold all of a page
+        node = node.prev
     while True:
         tag = node.tag
+        if tag == "marquee" and _TEMPLATE in node.attributes:
+            tag = "template"
         if tag == "-text":
             if text := node.text_content:
                 walker.text(text)
         elif tag in _LEAVES:
             walker.leaf(tag, node)
-        elif tag and tag[0] not in "-!":  # neither a comment nor the document type
+            # In formulas, names have no meaning: what is empty elsewhere may hold text.
+            if tag not in _WHOLE and (child := node.child) is not None:
+                stack.append((node, tag, _UNCHANGED))
+                node = child
+                continue
+        elif tag is None or tag == "-comment":  # <? and the like have no name
+            walker.comment(node)
+        elif tag[0] != "-":  # not the document type
             attributes = node.attributes
             if attributes or tag in _ALWAYS_OPENED:
                 saved = walker.open(tag, attributes)
@@ -128,11 +146,19 @@ class _Walker:
     def text(self, text: str) -> None:
         """Add the text of a node to the block under way, or count it as left out."""
         if self.text_reason is None:
+            if RENAMED in text:
+                text = with_own_names(text)
             # Space before a block is nothing, and there is much of it.
             if self.run.pieces or self.kind is BlockKind.CODE or not text.isspace():
                 self.run.add(text, self.links > 0)
         else:
             self._count(self.text_reason, text)
+
+    def comment(self, node: LexborNode) -> None:
+        """Count what is not text to a browser; one that nobody closes takes the rest of a page."""
+        text = node.comment_content or node.html or ""
+        if not _XML_DECLARATION.fullmatch(text):
+            self._count(_COMMENTS, text)
 
     def finish(self) -> Walk:
         """End the walk."""
@@ -178,7 +204,7 @@ class _Walker:
 
     def open(self, tag: str, attributes: Attributes) -> _Saved:
         """Begin an element; gives what to restore at its end."""
-        if tag == "object" and attributes.get("data"):
+        if (tag == "object" and attributes.get("data")) or tag == _FRAME:
             self.walk.left_out.images["embedded media"] += 1
         marks = read_marks(attributes) if attributes else 0
         block = tag in BLOCKS or bool(marks & CAPTION)
@@ -280,10 +306,12 @@ class _Walker:
             is_taken = tag == "svg" and self.images_in_svg and self._svg(node)
             walk.left_out.images[reason] += reason in SKIPPED_IMAGES and not is_taken
             self._count(reason, node.text(deep=True))
+            self._count_inside(node, reason)
         elif tag == "source":
             self.picture.append(node.attributes)
         elif tag == "title":
-            title = " ".join(node.text(deep=True).split())
+            self._count_inside(node, "further titles")
+            title = " ".join(with_own_names(node.text(deep=True)).split())
             if walk.title is None:
                 walk.title = title or None
             else:
@@ -293,6 +321,15 @@ class _Walker:
                 self._count("controls", node.attributes.get("value") or "")
         elif tag == "base" and walk.base is None:
             walk.base = node.attributes.get("href")
+
+    def _count_inside(self, node: LexborNode, reason: str) -> None:
+        """Count the images and comments in an element whose text is taken as a whole."""
+        child = node.child
+        if child is None or (child.tag == "-text" and child.next is None):
+            return
+        self.walk.left_out.images[reason] += len(node.css("img"))
+        for comment in _COMMENT.findall(node.html or ""):
+            self._count(_COMMENTS, "".join(comment))
 
     def _svg(self, node: LexborNode) -> bool:
         """Take the images that a drawing is made of; says whether there are any."""
@@ -305,6 +342,7 @@ class _Walker:
 
     def _image(self, attributes: Attributes) -> None:
         walk = self.walk
+        attributes = {key: value and with_own_names(value) for key, value in attributes.items()}
         tag = read_image_tag(attributes, self.picture)
         self.picture = []
         reason = self.image_reason or tag.reason
@@ -320,5 +358,6 @@ class _Walker:
         self.run.mark(image)
 
 
-_LEAVES = frozenset((*IMAGES, *SKIPPED, "br", "source", "title", "base", "meta", "link", "input"))
+_WHOLE = frozenset((*SKIPPED, "title"))
+_LEAVES = _WHOLE | IMAGES | frozenset(("br", "source", "base", "meta", "link", "input"))
 _ALWAYS_OPENED = BLOCKS | MUTED.keys()

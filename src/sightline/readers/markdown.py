@@ -81,7 +81,11 @@ def render_markdown(text: str, environment: dict[str, Any] | None = None) -> str
         tokens = parser.parse(text, environment)
     dropped = sum(_drop_extensions(t.children or ()) for t in tokens if t.type == "inline")
     cells = _surplus_cells(tokens, text) if tables and "|" in text else 0
-    environment[_LOST] = {"marks for programs": dropped, "cells beyond a table's columns": cells}
+    environment[_LOST] = {
+        "marks for programs": dropped,
+        "cells beyond a table's columns": cells,
+        "languages of code": sum(len(t.info.strip()) for t in tokens if t.type == "fence"),
+    }
     rendered: str = parser.renderer.render(tokens, parser.options, environment)
     return rendered
 

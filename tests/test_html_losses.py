@@ -1,0 +1,165 @@
+"""No text of a page is lost without being counted, whatever its tags are."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sightline.readers.html import read_html
+from sightline.readers.markdown import read_markdown
+
+COMMENTS = "comments in the source"
+
+
+@pytest.mark.parametrize(
+    ("page", "left_out"),
+    [
+        ("<p>Text.</p><!-- a <p>b</p> c", {COMMENTS: 12}),
+        ("<!-- a <p>b</p>", {COMMENTS: 10}),
+        ("<p>Text.</p></html><!-- a -->", {COMMENTS: 1}),
+        ("<p>Text.<![CDATA[ a ]]></p>", {COMMENTS: len("[CDATA[ a ]]")}),
+        ("<p>Text.</ a b><? c ?></p>", {COMMENTS: len("a b" + "? c ?")}),
+        ("<p>Text.</p><?a b", {"unfinished tag": 5}),
+        ("<?xml version='1.0'?><!DOCTYPE html><p>Text.</p>", {}),
+        ("<!DOCTYPE a b><p>Text.</p>", {COMMENTS: 13}),
+        ("<p>Text.</p><select>a<!-- b --></select>", {"controls": 1, COMMENTS: 1}),
+        ("<p>Text.</p><math><title>a<!-- b --></title></math>", {COMMENTS: 1}),
+        ("<h1>Text.</h1><title>a Text. b</title>", {"rest of the title": 4}),
+    ],
+)
+def test_what_is_no_text_to_a_browser_is_counted(page, left_out):
+    found = read_html(page)
+    assert [block.text for block in found.blocks] == ["Text."] * ("Text." in page)
+    assert found.left_out.text == left_out
+
+
+def test_comments_of_a_page_that_is_rewritten_are_counted():
+    page = read_html("<!DOCTYPE html><p>Text.</p>" + "<b>" * 20_000 + "<!-- a <p>b</p>")
+    assert [block.text for block in page.blocks] == ["Text."]
+    assert page.left_out.text == {COMMENTS: len("<!-- a <p>b</p>")}
+
+
+def test_what_is_open_in_a_template_ends_with_it():
+    page = read_html("<div><p>One</p><template><div><p>a<li><b></template> two</div><p>Three</p>")
+    assert [block.text for block in page.blocks] == ["One", "two", "Three"]
+    assert page.left_out.text == {"scripts and styles": 1}
+
+
+@pytest.mark.parametrize(
+    ("page", "texts"),
+    [
+        ("<frameset><p>One</p> two<frame src=a></frameset><noframes>b</noframes>", ["One", "two"]),
+        ("<math><image>One</image> <input>two</math>", ["One two"]),
+        ("<?xml version='1.0'?><p>One <![CDATA[<b> & c]]> two</p>", ["One <b> & c two"]),
+        ("<?xml version='1.0'?><p title='<![CDATA['>One<!-- <![CDATA[ --></p>", ["One"]),
+        ("<?xml version='1.0'?><p>One <![CDATA[two</p>", ["One two</p>"]),
+    ],
+)
+def test_text_that_parsers_drop_is_read(page, texts):
+    assert [block.text for block in read_html(page).blocks] == texts
+
+
+def test_frames_and_images_in_what_is_skipped_are_counted():
+    page = read_html("<frameset><frame src=a><FRAME src=b></frameset>")
+    assert page.left_out.images == {"embedded media": 2}
+    page = read_html("<template><p><img src=a></template><video><img src=b></video>")
+    assert page.left_out.images == {"scripts and styles": 1, "embedded media": 2}
+
+
+def test_names_of_tags_stay_as_they_are_in_text():
+    page = read_html(
+        "<title>Use <template></title><img src=a alt='a <TEMPLATE shadowrootmode=open> tag'>"
+        "<xmp></frameset><frame></xmp><p>sightline-template</p>"
+    )
+    assert page.title == "Use <template>"
+    assert page.images[0].alt == "a <TEMPLATE shadowrootmode=open> tag"
+    assert [block.text for block in page.blocks] == ["</frameset><frame>", "sightline-template"]
+
+
+TAGS = """
+a annotation-xml applet article b body button canvas caption colgroup datalist details div
+figcaption figure font foreignObject form frameset h1 head html iframe image input li map math
+marquee mtext nav nobr noembed noframes noscript object optgroup option p plaintext pre rt rtc ruby
+script select style summary svg table tbody td template textarea title tr ul video xmp
+"""
+OTHERS = ["<!--", "-->", "--!>", "<!-->", "<![CDATA[", "]]>", "<?", "?>", "<?xml ", "<!doctype "]
+# fmt: off
+MARKDOWN = [
+    "# ", "\n\n", "\n", "    ", "> ", "- ", "1. ", "```", "~~~", "[x](", ")", "[", "]", "![", "*",
+    "**", "`", "&", "[a]: ", "---\n", "===\n", "\\", "[^1]", "[^1]: ", "~~", ":::", "{", "}",
+    "---\ntitle: ", "+++\n", "|", "| a |\n|--|\n", '"', "'", "=",
+]
+# fmt: on
+PIECES = st.sampled_from(
+    [f"<{slash}{tag}>" for tag in TAGS.split() for slash in ("", "/")]
+    + OTHERS * 5
+    + [" ", "\n", "< ", ">"]
+)
+
+
+def pages(pieces):
+    """Pieces with words between them, none of which is in a tag."""
+    word = st.integers(100, 999).map("w{}".format)
+    return st.lists(pieces | word, max_size=40).map("".join)
+
+
+def lost_words(text, page):
+    """Count the letters of the words that are nowhere in a page."""
+    images = [(i.alt, i.title, i.source) for i in page.images]
+    read = " ".join([page.title or "", page.text, str(images)])
+    return sum(len(word) for word in re.findall(r"w\d{3}", text) if word not in read)
+
+
+@settings(deadline=None, max_examples=400)
+@given(pages(PIECES), st.booleans())
+def test_no_word_between_any_tags_is_lost_uncounted(text, xml):
+    page = read_html(text, xml=xml)
+    assert lost_words(text, page) <= page.left_out.text.total()
+
+
+@settings(deadline=None, max_examples=200)
+@given(pages(PIECES | st.sampled_from(MARKDOWN)))
+def test_no_word_of_markdown_is_lost_uncounted(text):
+    page = read_markdown(text)
+    assert lost_words(text, page) <= page.left_out.text.total()
+
+
+def test_a_tag_that_is_never_closed_is_counted():
+    """To a parser, all after `<b` is part of a tag."""
+    page = read_html("<p>If a <b and c, then there is more text")
+    assert [block.text for block in page.blocks] == ["If a"]
+    assert page.left_out.text == {"unfinished tag": len("<b and c, then there is more text")}
+    assert read_html("<p>If a < b, 2 <3, a<").left_out.text == {}
+    assert read_html("<p>Text</p>\n").left_out.text == {}
+
+
+@pytest.mark.parametrize(
+    ("start", "lost"),
+    [
+        ("<p>Text.</p>", '<img src=a.png title="b><p>More text, and more.</p>'),
+        ("<p title='a=\"'>Text.</p><!-- \" -->", "<a href = 'b>More <i>text</i>.</a> <p>End"),
+        ("<script>a = '<b c=\"'</script><p>Text.</p>", '<a href=x b="'),
+        ("<p>Text.</p>", "<a title='b>c' and more"),
+        ("<p>Text.</p><svg><script>", "<a b='c</script></svg>"),
+    ],
+)
+def test_a_quote_that_is_never_closed_is_counted(start, lost):
+    """To a parser, all after it is part of a tag."""
+    page = read_html(start + lost)
+    assert [block.text for block in page.blocks] == ["Text."] and not page.images
+    assert page.left_out.text["unfinished tag"] == len(lost)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<p>Text.</p><a href="?a=">b</a>',
+        "<p>Text, a='b</p>",
+        "<p>Text.</p><script>a='b</script>",
+        "<p>Text.</p><!-- <a b='c -->",
+        "<p>Text. <3 a=' b</p>",
+    ],
+)
+def test_quotes_that_begin_no_value_take_nothing(page):
+    assert "unfinished tag" not in read_html(page).left_out.text
