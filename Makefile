@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Compiled files are kept, whatever the shell says: without them each of the hundreds of processes of
+# the tests compiles the package, and each pytest rewrites all assertions.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCK := $(INSTALL) --require-hashes --no-deps --only-binary :all:
 # The hashes in locks/ are of the files for Python 3.11 on Linux x86_64. Elsewhere versions alone are
