@@ -14,7 +14,6 @@ from command_server import program
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from sklearn.datasets import load_sample_image
 
 from sightline import backbones
 from sightline.backbones import BackboneError, Preprocessing, class_names, load_backbone
@@ -33,6 +32,8 @@ def lite0():
 @pytest.fixture(scope="module")
 def photographs():
     """Two photographs that come with scikit-learn, and each of them turned on its side."""
+    from sklearn.datasets import load_sample_image  # a second of work, for one process of the tests
+
     upright = [load_sample_image(name) for name in ("flower.jpg", "china.jpg")]
     return [*upright, *(np.ascontiguousarray(np.rot90(image)) for image in upright)]
 

@@ -10,6 +10,8 @@ import shutil
 import socket
 import subprocess
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -30,7 +32,8 @@ from sightline.model_files import ModelError
 from sightline.problems import MissingExtraError, SightlineError
 
 torch = pytest.importorskip("torch", reason="CLIP folders need the extra hf: torch")
-transformers = pytest.importorskip("transformers", reason="CLIP folders need the extra hf")
+if find_spec("transformers") is None:
+    pytest.skip("CLIP folders need the extra hf", allow_module_level=True)
 spm = pytest.importorskip("sentencepiece", reason="SigLIP's tokenizer needs sentencepiece")
 
 SIDE = 32
@@ -39,6 +42,11 @@ SENTENCES = ("a red dog", "The CAT sits, still.", "sea", "birds fly over the gre
 LAYERS = {"intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}
 VISION = {"hidden_size": 16, "image_size": SIDE, "patch_size": 8, **LAYERS}
 CLIP_PIXELS = {"mean": [0.48, 0.46, 0.41], "std": [0.27, 0.26, 0.28]}
+
+
+def hf():
+    """Give transformers, which takes a second to import that not every process has to spend."""
+    return import_module("transformers")
 
 
 def random_weights(module):
@@ -70,10 +78,10 @@ def clip_folder(tmp_path_factory):
     last = len(tokens) - 1
     ends = {"bos_token_id": last - 1, "eos_token_id": last, "pad_token_id": last}
     text = {"hidden_size": 20, "vocab_size": len(tokens), "max_position_embeddings": 12, **ends}
-    config = transformers.CLIPConfig(
+    config = hf().CLIPConfig(
         text_config={**text, **LAYERS}, vision_config=VISION, projection_dim=10
     )
-    random_weights(transformers.CLIPModel(config)).save_pretrained(folder)
+    random_weights(hf().CLIPModel(config)).save_pretrained(folder)
     return folder
 
 
@@ -85,9 +93,7 @@ def siglip_folder(tmp_path_factory):
         model_prefix=str(folder / "spiece"), vocab_size=60, hard_vocab_limit=False,
         pad_id=0, eos_id=1, unk_id=2, bos_id=-1, minloglevel=2,
     )  # fmt: skip
-    tokenizer = transformers.SiglipTokenizer(
-        str(folder / "spiece.model"), model_input_names=["input_ids"]
-    )
+    tokenizer = hf().SiglipTokenizer(str(folder / "spiece.model"), model_input_names=["input_ids"])
     tokenizer.save_pretrained(folder)
     half = [0.5, 0.5, 0.5]
     processor = {
@@ -98,8 +104,8 @@ def siglip_folder(tmp_path_factory):
     (folder / "preprocessor_config.json").write_text(json.dumps(processor))
     text = {"hidden_size": 16, "vocab_size": len(tokenizer), "max_position_embeddings": 12}
     ends = {"bos_token_id": None, "eos_token_id": 1, "pad_token_id": 1}
-    config = transformers.SiglipConfig(text_config={**text, **LAYERS, **ends}, vision_config=VISION)
-    random_weights(transformers.SiglipModel(config)).save_pretrained(folder)
+    config = hf().SiglipConfig(text_config={**text, **LAYERS, **ends}, vision_config=VISION)
+    random_weights(hf().SiglipModel(config)).save_pretrained(folder)
     return folder
 
 
@@ -124,14 +130,12 @@ def model(folder, loaded):
 def theirs(folder):
     """The network as transformers loads it."""
     kind = json.loads((folder / "config.json").read_text())["model_type"]
-    return {"clip": transformers.CLIPModel, "siglip": transformers.SiglipModel}[
-        kind
-    ].from_pretrained(folder)
+    return {"clip": hf().CLIPModel, "siglip": hf().SiglipModel}[kind].from_pretrained(folder)
 
 
 def their_tokens(folder, sentences):
     """Tokens as the model cards say to make them."""
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    tokenizer = hf().AutoTokenizer.from_pretrained(folder)
     fill = "max_length" if "Siglip" in type(tokenizer).__name__ else True
     return tokenizer(
         list(sentences), padding=fill, truncation=True, max_length=12, return_tensors="pt"
@@ -252,7 +256,7 @@ def test_processor_config_of_transformers_5_and_shards_are_read(clip_folder, tmp
     processor |= {"size": {"shortest_edge": 40}, "crop_size": {"height": SIDE, "width": SIDE}}
     (folder / "processor_config.json").write_text(json.dumps({"image_processor": processor}))
     (folder / "model.safetensors").unlink()
-    whole = transformers.CLIPModel.from_pretrained(clip_folder)
+    whole = hf().CLIPModel.from_pretrained(clip_folder)
     whole.save_pretrained(folder, max_shard_size="10KB")
     shards = sorted(folder.glob("model-*.safetensors"))
     assert len(shards) > 1
@@ -270,7 +274,7 @@ def test_processor_config_of_transformers_5_and_shards_are_read(clip_folder, tmp
 def test_half_precision_weights_are_computed_in_float32(clip_folder, tmp_path):
     folder = tmp_path / "half"
     shutil.copytree(clip_folder, folder)
-    transformers.CLIPModel.from_pretrained(clip_folder).half().save_pretrained(folder)
+    hf().CLIPModel.from_pretrained(clip_folder).half().save_pretrained(folder)
     backbone = load_clip_backbone(folder)
     batch = np.stack([backbone.preprocess(pixels(1))])
     expected = load_clip_backbone(clip_folder).features(batch)
@@ -318,13 +322,13 @@ def test_siglip_2_of_a_fixed_resolution_brings_another_tokenizer(siglip_folder, 
     words = {word: i for i, word in enumerate(["<pad>", "<unk>", "a", "red", "dog", "Dog"])}
     made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<unk>"))
     made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    transformers.PreTrainedTokenizerFast(
+    hf().PreTrainedTokenizerFast(
         tokenizer_object=made, pad_token="<pad>", unk_token="<unk>"
     ).save_pretrained(folder)
     model = ClipModel.from_pretrained(folder)
     tokens = torch.tensor([[2, 3, 4] + 9 * [0], 12 * [4]])
     with torch.no_grad():
-        output = transformers.SiglipModel.from_pretrained(folder).get_text_features(tokens)
+        output = hf().SiglipModel.from_pretrained(folder).get_text_features(tokens)
         expected = torch.nn.functional.normalize(getattr(output, "pooler_output", output)).numpy()
     found = model.encode_sentences(["A red Dog", "dog " * 20])
     np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -5,7 +5,6 @@ import pytest
 from command_server import sightline
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score
 
 from sightline.documents import Document
 from sightline.evaluation import Evaluation, evaluate, mean_scores, score_document
@@ -14,6 +13,8 @@ from sightline.readers.native import write_jsonl
 
 
 def test_auc_on_large_random_matrices_equals_scikit_learn():
+    from sklearn.metrics import roc_auc_score
+
     rng = np.random.default_rng(0)
     for _ in range(20):
         scores = rng.normal(size=(40, 30)).astype(np.float32).round(1)

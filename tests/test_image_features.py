@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
-from sklearn.datasets import load_sample_image
 
 from sightline import image_files
 from sightline.backbones import Backbone, Preprocessing, load_backbone
@@ -164,6 +163,8 @@ def copies(photo):
 
 def test_copies_in_other_encodings_give_the_same_links(tmp_path):
     """Rotated by EXIF, CMYK, of 20 megapixels, 16 bits deep and so on."""
+    from sklearn.datasets import load_sample_image
+
     photos = {
         name: Image.fromarray(load_sample_image(name)) for name in ("china.jpg", "flower.jpg")
     }

@@ -8,7 +8,6 @@ import pytest
 import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score
 
 from sightline import Document, SightlineError, metrics
 from sightline.evaluation import mean_scores, score_document
@@ -33,6 +32,8 @@ def arrays(pairs):
 @settings(max_examples=200, deadline=None)
 @given(pairs=labelled)
 def test_auc_equals_its_definition_and_scikit_learn(pairs):
+    from sklearn.metrics import roc_auc_score
+
     true, scores = arrays(pairs)
     found = area_under_curve(true, scores)
     assert found == pytest.approx(reference.area_under_curve(true, scores))
@@ -65,6 +66,8 @@ def as_pairs(true_SV):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_mean_over_documents_is_that_of_scikit_learn(seed):
+    from sklearn.metrics import roc_auc_score
+
     truths, scores = random_documents(seed)
     expected = [
         roc_auc_score(true.ravel(), score.ravel())

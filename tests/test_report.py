@@ -3,6 +3,7 @@
 import base64
 import re
 import shutil
+from importlib.util import find_spec
 
 import numpy as np
 import orjson
@@ -10,8 +11,8 @@ import pytest
 from page_tags import Tags, check_markup_is_ours, check_policy
 from PIL import Image
 
-pytest.importorskip("matplotlib")
-pytest.importorskip("statsmodels")
+if find_spec("matplotlib") is None or find_spec("statsmodels") is None:
+    pytest.skip("the extra reproduce is not installed", allow_module_level=True)
 
 from sightline.corpus import read
 from sightline.documents import Document
