@@ -18,6 +18,7 @@ import orjson
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from made_files import CONTAINER, epub, picture
+from word_pages import MARKS, TAGS, lost_letters, page_with_words
 
 from sightline import fetching, isolation
 from sightline.csv_cells import text_cell
@@ -158,8 +159,14 @@ def _visible(text: str) -> str:
     return _SPACE.sub("", text)
 
 
+def _check_no_word_is_lost(text: str, page) -> None:
+    assert lost_letters(text, page) <= page.left_out.text.total()
+
+
 def html(data: bytes, folder: Path) -> None:  # noqa: ARG001
-    """HTML; of a page without any markup all text stays."""
+    """HTML; of a page without any markup all text stays, of any other all is read or counted."""
+    words = page_with_words(data[:600], TAGS)
+    _check_no_word_is_lost(words, read_html(words, xml=len(data) % 2 == 0))
     page = read_html(data)
     _check_page(page)
     text = data.decode("utf-8", "replace")
@@ -168,7 +175,9 @@ def html(data: bytes, folder: Path) -> None:  # noqa: ARG001
 
 
 def markdown(data: bytes, folder: Path) -> None:  # noqa: ARG001
-    """Markdown; of a page of letters and line breaks all text stays."""
+    """Markdown, by the same rules."""
+    words = page_with_words(data[:600], MARKS + TAGS)
+    _check_no_word_is_lost(words, read_markdown(words))
     page = read_markdown(data.decode("utf-8", "replace"))
     _check_page(page)
     text = data.decode("utf-8", "replace")

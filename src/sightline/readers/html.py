@@ -28,8 +28,8 @@ from sightline.readers.html_walk import walk_tree
 MAX_BYTES = 32 * 2**20  # of a page; far above any that people read
 
 _DESCRIBED_BY = re.compile(r"""aria-describedby\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+))""")
-# A document type is a name, and where it is defined; what else stands in one is dropped.
-_NO_DOCTYPE = re.compile(r"<!(?i:doctype(?!\s+[\w:-]++\s*+(?:>|public|system)))[^>]*+")
+# What stands in a document type is dropped, whatever it is.
+_NO_DOCTYPE = re.compile(r"<!(?i:doctype(?!\s+html\s*+(?:>|public|system)))[^>]*+")
 _XML = re.compile(r"\s*<\?xml\s", re.I)
 _RENAMED = re.compile(
     r"<(/?)(template|frame|frameset)(?=[\s/>])((?:[^<>]{0,200}?\sshadowrootmode(?=[\s=>]))?)", re.I
