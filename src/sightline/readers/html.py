@@ -71,9 +71,7 @@ def read_html(
         left_out.text["invalid bytes"] += data.count("\0")
         data = data.replace("\0", "")
     if xml or _XML.match(data):
-        if "<![CDATA[" in data:
-            data = _CDATA.sub(_unwrap, data)
-        data = _ENDED_TAG.sub(r"<\1\2></\1>", data)
+        data = _xml_as_html(data)
     bounded = bound_html(_RENAMED.sub(_rename, data))
     left_out.text["scripts and styles"] = bounded.raw_lost
     no_doctypes = _NO_DOCTYPE.findall(data)
@@ -90,6 +88,12 @@ def read_html(
     drop_repeated_images(walk)
     assign_captions(walk)
     return _page(walk, main_content)
+
+
+def _xml_as_html(data: str) -> str:
+    if "<![CDATA[" in data:
+        data = _CDATA.sub(_unwrap, data)
+    return _ENDED_TAG.sub(r"<\1\2></\1>", data)
 
 
 def _unwrap(found: re.Match[str]) -> str:
