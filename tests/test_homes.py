@@ -31,7 +31,8 @@ HOMES = {
     "figures": "report.figure_links thumbnails",
     "finetuning": "image_batches trainable_backbones",
     "html": "readers.html_captions readers.html_content readers.html_encoding readers.html_images "
-    "readers.html_limits readers.html_parts readers.html_tags readers.html_text readers.html_walk",
+    "readers.html_limits readers.html_parts readers.html_skipped readers.html_tags "
+    "readers.html_text readers.html_walk",
     "hub": "model_card",
     "image_features": "image_files link_records",
     "images": "image_colours image_headers",

@@ -1,5 +1,7 @@
 """No text of a page is lost without being counted, whatever its tags are."""
 
+from unittest.mock import patch
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,6 +24,11 @@ COMMENTS = "comments in the source"
         ("<p>Text.</p><?a b", {"unfinished tag": 5}),
         ("<?xml version='1.0'?><!DOCTYPE html><p>Text.</p>", {}),
         ("<!DOCTYPE a b><p>Text.</p>", {COMMENTS: 13}),
+        ("<!DOCTYPE html public a><p>Text.</p>", {COMMENTS: 23}),
+        ("<!DOCTYPE HTML PUBLIC '-//W3C//DTD' \"x\"><p>Text.</p>", {}),
+        ("<?xml version='1.0'?><?xml a b?><p>Text.</p>", {COMMENTS: 9}),
+        ("<p>Text.</p><script>a <b", {"scripts and styles": 4}),
+        ("<p>Text.</p><!-- a <b", {COMMENTS: 4}),
         ("<p>Text.</p><select>a<!-- b --></select>", {"controls": 1, COMMENTS: 1}),
         ("<p>Text.</p><math><title>a<!-- b --></title></math>", {COMMENTS: 1}),
         ("<h1>Text.</h1><title>a Text. b</title>", {"rest of the title": 4}),
@@ -34,9 +41,20 @@ def test_what_is_no_text_to_a_browser_is_counted(page, left_out):
 
 
 def test_comments_of_a_page_that_is_rewritten_are_counted():
-    page = read_html("<!DOCTYPE html><p>Text.</p>" + "<b>" * 20_000 + "<!-- a <p>b</p>")
+    lost = "<?xml a b c?><!-- a <p>b</p>"
+    page = read_html("<!DOCTYPE html><p>Text.</p>" + "<b>" * 20_000 + lost)
     assert [block.text for block in page.blocks] == ["Text."]
-    assert page.left_out.text == {COMMENTS: len("<!-- a <p>b</p>")}
+    assert page.left_out.text == {COMMENTS: len(lost)}
+
+
+def test_templates_are_counted_wherever_they_are():
+    row = "<table><tr><td>One</td></tr><template><tr><td>ab</td></tr></template></table>"
+    nested = (
+        "<template>c<template>de<!-- f --></template></template><svg><template>g</template></svg>"
+    )
+    page = read_html(f"{row}<p>Two</p>{nested}")
+    assert [block.text for block in page.blocks] == ["One", "Two"]
+    assert page.left_out.text == {"scripts and styles": 2 + 3, COMMENTS: 1, "inline svg": 1}
 
 
 def test_what_is_open_in_a_template_ends_with_it():
@@ -62,7 +80,7 @@ def test_text_that_parsers_drop_is_read(page, texts):
 def test_frames_and_images_in_what_is_skipped_are_counted():
     page = read_html("<frameset><frame src=a><FRAME src=b></frameset>")
     assert page.left_out.images == {"embedded media": 2}
-    page = read_html("<template><p><img src=a></template><video><img src=b></video>")
+    page = read_html("<template><p><img src=a></template><video><amp-img src=b></video>")
     assert page.left_out.images == {"scripts and styles": 1, "embedded media": 2}
 
 
@@ -80,10 +98,11 @@ BYTES = st.binary(max_size=60)
 
 
 @settings(deadline=None, max_examples=400)
-@given(BYTES, st.booleans())
-def test_no_word_between_any_tags_is_lost_uncounted(data, xml):
+@given(BYTES, st.booleans(), st.booleans())
+def test_no_word_between_any_tags_is_lost_uncounted(data, xml, rewritten):
     text = page_with_words(data, TAGS)
-    page = read_html(text, xml=xml)
+    with patch("sightline.readers.html_limits._is_harmless", return_value=not rewritten):
+        page = read_html(text, xml=xml)
     assert lost_letters(text, page) <= page.left_out.text.total()
 
 
@@ -135,6 +154,7 @@ def test_a_quote_that_is_never_closed_is_counted(start, lost):
         "<p>Text.</p><script>a='b</script>",
         "<p>Text.</p><!-- <a b='c -->",
         "<p>Text. <3 a=' b</p>",
+        "<p>Text.</p><plaintext>a <b",
     ],
 )
 def test_quotes_that_begin_no_value_take_nothing(page):

@@ -196,6 +196,8 @@ def test_wrong_variables_are_told_by_their_names(refused, folder, monkeypatch):
     [
         "[link]\noutput = '/etc/passwd'",
         "[link]\nfetch = true",
+        "[link]\nfeatures = 'ftp://evil/features'",
+        "[link]\nfeatures = 'S3:/evil'",
         "[link]\nengine = 'ray'",
         "[link]\nengine-address = 'evil:1'",
         "[features]\nworkers = 0",

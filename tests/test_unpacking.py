@@ -1,8 +1,9 @@
 import pytest
 
+from sightline.image_headers import EXTENSIONS
 from sightline.images import FORMATS
 from sightline.problems import SightlineError
-from sightline.unpacking import EXTENSIONS, image_extension, unpack_image
+from sightline.unpacking import image_extension, unpack_image
 
 JPEG = b"\xff\xd8\xff" + b"j" * 700
 PNG = b"\x89PNG\r\n\x1a\n" + b"p" * 20

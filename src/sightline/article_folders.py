@@ -7,12 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sightline.articles import KINDS
-from sightline.corpus import read
+from sightline.corpus import SUFFIXES, read
 from sightline.problems import SightlineError
 from sightline.readers.page_folder import TEXT_SUFFIX, find_pages, images_in
-
-# A folder with one of these is a corpus or holds shards of one, whatever else is in it.
-_CORPORA = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".jsonl.zip", ".parquet", ".tar")
 
 
 def without_folders(inputs: Iterable[Path], dropped: Counter[str] | None = None) -> list[Path]:
@@ -30,7 +27,8 @@ def without_folders(inputs: Iterable[Path], dropped: Counter[str] | None = None)
 
 
 def _is_plain_folder(path: Path) -> bool:
-    if not path.is_dir() or any(file.name.endswith(_CORPORA) for file in path.iterdir()):
+    # A folder with one of these is a corpus or holds shards of one, whatever else is in it.
+    if not path.is_dir() or any(file.name.endswith(SUFFIXES) for file in path.iterdir()):
         return False
     try:
         read(path)

@@ -21,7 +21,7 @@ import numpy as np
 from sightline.corpus import Corpus
 from sightline.documents import Document, FieldError, document_out_of, kind
 from sightline.files import write_atomically
-from sightline.image_headers import recognise
+from sightline.image_headers import EXTENSIONS, recognise
 from sightline.problems import Problems, SightlineError
 
 #: Where images that came without a file are written, within the corpus's folder.
@@ -29,10 +29,6 @@ IMAGES = "images"
 #: How such a corpus is called in problems and messages.
 NAME = "rows"
 
-_SUFFIXES = {
-    "JPEG": ".jpg", "PNG": ".png", "GIF": ".gif", "BMP": ".bmp", "TIFF": ".tif", "WEBP": ".webp",
-    "AVIF": ".avif",
-}  # fmt: skip
 # A dot within a name would be taken for the beginning of a suffix.
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 _STEM = 40
@@ -141,7 +137,9 @@ class _ImageFolder:
                 "documents_from(rows, folder=...)."
             )
         digest = hashlib.sha256(data).hexdigest()[:16]
-        name = f"{IMAGES}/{_stem(path)}{digest}{_SUFFIXES.get(recognise(data) or '', '')}"
+        extension = EXTENSIONS.get(recognise(data) or "")
+        suffix = f".{extension}" if extension else ""
+        name = f"{IMAGES}/{_stem(path)}{digest}{suffix}"
         file = self.folder / name
         if not file.exists():
             file.parent.mkdir(exist_ok=True)

@@ -30,6 +30,7 @@ from sightline.features import FeatureError, FeatureStore
 from sightline.files import write_atomically
 from sightline.image_colours import Pixels
 from sightline.image_features import groups
+from sightline.image_headers import SUFFIXES
 from sightline.images import DEFAULT_LIMITS, Decoded, Limits, Status, decode
 from sightline.machine import bound_cores
 from sightline.problems import Problems, SightlineError
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 #: The side file of a store that says which images have no features, and why.
 STATUSES = "statuses.jsonl"
 #: What counts as an image in a folder; the content decides what it really is.
-SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".avif"})
 # Files are hashed so many at a time: what takes long is waiting for a disk that is far away.
 _READING_THREADS = 4
 # So many files are one task of such a thread: handing over a task takes longer than hashing 15 kB.

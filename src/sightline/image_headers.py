@@ -9,6 +9,19 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
+#: The formats that Sightline decodes, and the usual ending of each.
+EXTENSIONS = {
+    "JPEG": "jpg",
+    "PNG": "png",
+    "GIF": "gif",
+    "BMP": "bmp",
+    "TIFF": "tif",
+    "WEBP": "webp",
+    "AVIF": "avif",
+}
+#: How the names of image files end.
+SUFFIXES = frozenset({".jpeg", ".tiff", *(f".{name}" for name in EXTENSIONS.values())})
+
 # What a file begins with tells a damaged file of ours from a sound one of another kind. The first
 # match counts. HEIF photographs and MP4 films share the box `ftyp` with AVIF.
 _KINDS = {

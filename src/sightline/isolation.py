@@ -151,7 +151,7 @@ def _receive(process: subprocess.Popen[bytes]) -> Contents | str | None:
         answer = json.loads(take(_MAX_ANSWER))
         if "error" in answer:
             return str(answer["error"])[:1000]
-        names, page = answer["files"], msgspec.convert(answer["page"], Page, dec_hook=_counter)
+        names, page = answer["files"], msgspec.convert(answer["page"], Page, dec_hook=counter_of)
         seconds = float(answer["seconds"])
         files: dict[str, bytes] = {}
         remaining = MAX_IMAGE_BYTES
@@ -163,7 +163,7 @@ def _receive(process: subprocess.Popen[bytes]) -> Contents | str | None:
     return Contents(page, files, seconds) if _is_sound(page) else None
 
 
-def _counter(kind: Any, value: Any) -> Any:
+def counter_of(kind: Any, value: Any) -> Any:
     """Counters are the only part of a page that msgspec does not build by itself."""
     if getattr(kind, "__origin__", kind) is not Counter or not isinstance(value, dict):
         raise TypeError(f"expected the counts of a {kind}")  # msgspec makes it a ValidationError

@@ -168,14 +168,17 @@ def _sentences(place: str) -> Iterator[None]:
     """Turn what a store refuses into a sentence that names the place."""
     try:
         yield
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         if error.name and error.name.partition(".")[0] in ("pyarrow", "fsspec"):
             raise MissingExtraError(f"{place}: reading from a store", "parquet") from None
-        raise SightlineError(
-            f"{place}: its kind of store needs the package {error.name}."
-        ) from None
-    except (OSError, ValueError) as error:
-        raise SightlineError(f"{place} cannot be reached: {error}.") from error
+        # fsspec says by itself which package to install.
+        needs = f"the package {error.name}" if error.name else f"more: {error}"
+        raise SightlineError(f"{place}: its kind of store needs {needs}.") from None
+    except SightlineError:
+        raise
+    except Exception as error:  # each kind of store has its own
+        reason = str(error) or type(error).__name__
+        raise SightlineError(f"{place} cannot be reached: {reason}.") from error
 
 
 @lru_cache(maxsize=64)

@@ -13,10 +13,11 @@ from sightline.decode_pool import DecodePool
 from sightline.features import FeatureStore
 from sightline.html_writing import data_address
 from sightline.image_colours import Pixels
+from sightline.image_headers import SUFFIXES
 
 # Corpora that name images by id keep the files here, if they have them.
 _FOLDER = "images"
-_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif")
+_SUFFIXES = sorted(SUFFIXES, key=(".jpg", ".png").__contains__, reverse=True)  # the usual first
 #: A picture more elongated than this is cut to it from its middle.
 _LONGEST = 2.0
 _QUALITY = 75

@@ -12,20 +12,9 @@ import re
 import secrets
 from pathlib import Path, PurePosixPath
 
-from sightline.image_headers import recognise
+from sightline.image_headers import EXTENSIONS, SUFFIXES, recognise
 from sightline.problems import SightlineError
 
-#: The formats that Sightline decodes, and the usual extension of each.
-EXTENSIONS = {
-    "JPEG": "jpg",
-    "PNG": "png",
-    "GIF": "gif",
-    "BMP": "bmp",
-    "TIFF": "tif",
-    "WEBP": "webp",
-    "AVIF": "avif",
-}
-_SUFFIXES = frozenset({".jpg", ".jpeg", ".tiff", *(f".{name}" for name in EXTENSIONS.values())})
 _FOLDER = "images"
 # Characters that are no part of a name on one system or another, and bytes of one name.
 _UNSAFE = re.compile(r'[\0-\x1f\x7f\\:*?"<>|]')
@@ -59,7 +48,7 @@ def _is_harmless(image: str) -> bool:
     path = PurePosixPath(image)
     if image != str(path) or path.is_absolute() or _UNSAFE.search(image):
         return False
-    if path.suffix.lower() not in _SUFFIXES or len(path.parts) > _MOST_FOLDERS:
+    if path.suffix.lower() not in SUFFIXES or len(path.parts) > _MOST_FOLDERS:
         return False
     try:
         longest = max(len(part.encode()) for part in path.parts)

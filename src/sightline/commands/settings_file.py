@@ -19,6 +19,7 @@ from sightline.commands.values import (
     did_you_mean,
     kind_of,
 )
+from sightline.storage import is_remote, place_of
 
 #: The file that is looked for in the working folder.
 NAME = "sightline.toml"
@@ -26,8 +27,8 @@ NAME = "sightline.toml"
 _LARGEST = 2**20
 #: Paths of plain data that is read: all that a file which nobody named may choose.
 READ_PATHS = {"features", "images", "pages", "word_vectors"}
-#: What is trusted, reaches out of this machine, or decodes without isolation (--workers 0).
-_TRUSTED = {"backbone", "engine", "engine_address", "fetch", "model", "workers"}
+#: What has to be trusted, reaches out of this machine, or decodes without isolation (--workers 0).
+_NEEDS_TRUST = {"backbone", "engine", "engine_address", "fetch", "model", "workers"}
 _OPEN_TO_OTHERS = "serve"
 
 
@@ -80,7 +81,7 @@ class _Reading:
                 one = command.get_command(ctx, name)
                 yield name, dict(self.settings(value, one, ctx, inner))
             elif not isinstance(value, dict) and (option := options.get(name)):
-                self._allow(option, place)
+                self._allow(option, value, place)
                 yield option.name, _value(value, option, place)
             else:
                 raise UsageSentence(f"{place}: {_unknown(value, name, options, below)}")
@@ -89,9 +90,14 @@ class _Reading:
         if not self.named and command == _OPEN_TO_OTHERS:
             raise self._refusal(f"{self.file}: [{command}]")
 
-    def _allow(self, option: Parameter, place: str) -> None:
-        other_path = kind_of(option) is Path and option.name not in READ_PATHS
-        if not self.named and (other_path or option.name in _TRUSTED):
+    def _allow(self, option: Parameter, value: Any, place: str) -> None:
+        if self.named:
+            return
+        is_path = kind_of(option) is Path
+        values = value if isinstance(value, list) else [value]
+        reaches_out = is_path and any(is_remote(place_of(str(one))) for one in values)
+        other_path = is_path and option.name not in READ_PATHS
+        if other_path or reaches_out or option.name in _NEEDS_TRUST:
             raise self._refusal(place)
 
     def _refusal(self, place: str) -> UsageSentence:

@@ -22,17 +22,22 @@ from sightline.readers.html_encoding import decode_html
 from sightline.readers.html_images import is_remote
 from sightline.readers.html_limits import bound_html, never_closed
 from sightline.readers.html_parts import Walk, WalkedImage
-from sightline.readers.html_tags import RENAMED, SHOWN, TEMPLATE
+from sightline.readers.html_skipped import COMMENTS
+from sightline.readers.html_tags import RENAMED
 from sightline.readers.html_walk import walk_tree
 
 MAX_BYTES = 32 * 2**20  # of a page; far above any that people read
 
 _DESCRIBED_BY = re.compile(r"""aria-describedby\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+))""")
 # What stands in a document type is dropped, whatever it is.
-_NO_DOCTYPE = re.compile(r"<!(?i:doctype(?!\s+html\s*+(?:>|public|system)))[^>]*+")
+_OTHER_DOCTYPE = re.compile(
+    r"""<!(?i:doctype(?!\s+html\s*+(?:(?:public|system)(?:\s*+(?:"[^">]*+"|'[^'>]*+'))*+\s*+)?>))"""
+    r"[^>]*+"
+)
 _XML = re.compile(r"\s*<\?xml\s", re.I)
-_RENAMED = re.compile(
-    r"<(/?)(template|frame|frameset)(?=[\s/>])((?:[^<>]{0,200}?\sshadowrootmode(?=[\s=>]))?)", re.I
+# Only a template with a shadow root is shown at once; its end tag then ends nothing.
+_RENAMED_TAG = re.compile(
+    r"<(/?)(?=frame(?:set)?[\s/>]|(?<!/)template\s[^<>]{0,200}?(?<=\s)shadowrootmode[\s=>])", re.I
 )
 # In XML, this is text; not so in a comment or a tag.
 _CDATA = re.compile(
@@ -72,10 +77,10 @@ def read_html(
         data = data.replace("\0", "")
     if xml or _XML.match(data):
         data = _xml_as_html(data)
-    bounded = bound_html(_RENAMED.sub(_rename, data))
+    bounded = bound_html(_RENAMED_TAG.sub(rf"<\1{RENAMED}", data))
     left_out.text["scripts and styles"] = bounded.raw_lost
-    no_doctypes = _NO_DOCTYPE.findall(data)
-    left_out.text["comments in the source"] = bounded.comments_lost + sum(map(len, no_doctypes))
+    doctypes = sum(map(len, _OTHER_DOCTYPE.findall(data)))
+    left_out.text[COMMENTS] = bounded.comments_lost + doctypes
     left_out.text["unfinished tag"] = never_closed(data)
     left_out.images["beyond the limits"] = bounded.images_lost
     # Half a surrogate pair can only come from a caller's own string.
@@ -98,12 +103,6 @@ def _xml_as_html(data: str) -> str:
 
 def _unwrap(found: re.Match[str]) -> str:
     return found[0] if found[1] is None else escape(found[1], quote=False)
-
-
-def _rename(tag: re.Match[str]) -> str:
-    if tag[2].lower() == "template":
-        return f"<{tag[1]}{TEMPLATE}{SHOWN if tag[3] else RENAMED}{tag[2]}{tag[3]}"
-    return f"<{tag[1]}{RENAMED}{tag[2]}"
 
 
 def _descriptions(html: str) -> frozenset[str]:

@@ -41,7 +41,7 @@ _AT_LEAST_TAG = re.compile(
 )
 _TOKENS = re.compile(rf"<!--(?:-?>|.*?(?:--!?>|\Z))|{_TAG}|<[!?/][^>]*+>?", re.S)
 _UNFINISHED = re.compile(r"</?[a-z]|<\?|<!doctype", re.I)
-_DECLARATION = re.compile(r"<(?:!doctype|\?xml)", re.I)
+_DECLARATION = re.compile(r"<(?:!doctype|\?xml\s+version)", re.I)
 _ATTRIBUTES = re.compile(_ATTRIBUTE)
 # Elements whose content is not markup; it is left out, but for those that are shown.
 _SHOWN = {"title": "title", "xmp": "pre"}
@@ -50,7 +50,7 @@ _RAW = {
     for name in ("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes", "title")
 }
 _DRAWINGS = _names("svg math")  # in these, all content is markup
-_VOID = _names("area base br col embed frame hr img input keygen link meta param source track wbr")
+_VOID = _names("area base br col embed hr img input keygen link meta param source track wbr")
 # Elements that end by themselves where the next one begins: they do not nest without others.
 _SELF_ENDING = _names("p li dt dd tr td th thead tbody tfoot option optgroup")
 _OPTIONS = _names("option optgroup")
@@ -84,25 +84,27 @@ def never_closed(html: str) -> int:
     It may be text all the same, as in `if a <b and so on`.
     """
     end = html.rfind(">") + 1
-    # A quote that is never closed is the last of its kind and follows an equals sign; one that
-    # hides the last ">" is closed after it. So few pages are looked at as a whole.
+    # Such a tag begins after the last ">", or a quote in it hides that: one that is never closed,
+    # which is the last of its kind and follows an equals sign, or one that is closed after it.
+    # So few pages are looked at as a whole.
     before = (html[: html.rfind(quote)].rstrip() for quote in "\"'" if quote in html)
     hidden = '"' in html[end:] or "'" in html[end:] or any(b.endswith("=") for b in before)
-    if hidden and (count := _never_closed_tag(html)):
-        return count
-    found = _UNFINISHED.search(html, end)
-    return len(html) - found.start() if found else 0
+    return _last_tag(html) if hidden or _UNFINISHED.search(html, end) else 0
 
 
-def _never_closed_tag(html: str) -> int:
+def _last_tag(html: str) -> int:
     place, drawings = 0, Counter[str]()
     while (token := _TOKENS.search(html, place)) is not None:
         place = token.end()
         if token[2] is None:  # a comment or the like
+            if _UNFINISHED.match(token[0]) and token[0][-1] != ">":
+                return len(html) - token.start()
             continue
         if token.end(3) == len(html):  # without its ">"
             return len(html) - token.start()
         name = token[2].lower()
+        if name == "plaintext" and not token[1]:
+            return 0
         if name in _DRAWINGS:
             drawings[name] = max(0, drawings[name] + (-1 if token[1] else 1))
         elif name in _RAW and not token[1] and not drawings.total():

@@ -42,19 +42,16 @@ BLOCKS = BOXES | _names(
 )
 #: Boxes in which an image and the text after it go together.
 HOLDERS = _names("aside blockquote dd details div dt figure li section td th tr")
-#: What comes before the names of `template`, `frameset` and `frame` for the parser, which would
-#: keep the text in them to itself or drop it. Scripts make pages of templates; only one with a
-#: shadow root is shown at once. A `marquee` ends as a template does, whatever is open in it.
-RENAMED, SHOWN, TEMPLATE = "sightline-", "sightline-shown-", "marquee "
-_RENAMED = re.compile(rf"(?<=<)(/?)(?:{TEMPLATE})?(?:{SHOWN}|{RENAMED})(?=template|frame)", re.I)
+#: What comes before the names of `frameset`, `frame` and templates that are shown, for the parser,
+#: which would drop the text in them or keep it to itself.
+RENAMED = "sightline-"
+_RENAMED_NAME = re.compile(rf"(?<=<)(/?){RENAMED}(?=template|frame)", re.I)
 #: What is skipped whole, and what to call it.
 SKIPPED = {
     **dict.fromkeys(("script", "style", "template", "noembed", "noframes"), "scripts and styles"),
     **dict.fromkeys(("select", "textarea", "datalist"), "controls"),
     **dict.fromkeys(("annotation", "annotation-xml"), "formula source"),
-    **dict.fromkeys(
-        ("iframe", "frame", "embed", "video", "audio", "canvas", "applet"), "embedded media"
-    ),
+    **dict.fromkeys(("iframe", "embed", "video", "audio", "canvas", "applet"), "embedded media"),
     "svg": "inline svg",
 }
 #: Those of them that count as images.
@@ -95,7 +92,7 @@ TITLE = 64
 
 def with_own_names(text: str) -> str:
     """Give text as the page has it: tags in titles and attributes were renamed as all are."""
-    return _RENAMED.sub(r"\1", text) if RENAMED in text else text
+    return _RENAMED_NAME.sub(r"\1", text) if RENAMED in text else text
 
 
 def holds_article(tag: str, attributes: Attributes) -> bool:

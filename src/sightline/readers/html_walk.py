@@ -6,7 +6,6 @@ part of the page is the article; `html_content` does, by the boxes.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from selectolax.lexbor import LexborNode
@@ -14,6 +13,7 @@ from selectolax.lexbor import LexborNode
 from sightline.pages import BlockKind
 from sightline.readers.html_images import Attributes, read_image_tag
 from sightline.readers.html_parts import Box, Table, Walk, WalkedBlock, WalkedImage, end_row
+from sightline.readers.html_skipped import count_comment, count_text, whole_text
 from sightline.readers.html_tags import (
     BLOCKS,
     BOXES,
@@ -39,10 +39,8 @@ from sightline.readers.html_tags import (
 )
 from sightline.readers.html_text import TextRun
 
-_FRAME, _TEMPLATE = f"{RENAMED}frame", f"{RENAMED}template"
-_COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)|(<\?.*?>)", re.S)
-_XML_DECLARATION = re.compile(r"<?\?xml\s+version[^<>]*\?>?")
-_COMMENTS = "comments in the source"
+_FRAME = f"{RENAMED}frame"
+_TITLES = "further titles"
 _LONGEST_CAPTION = 1_000  # characters; what is longer is text, whatever it is called
 
 
@@ -51,7 +49,7 @@ def walk_tree(
     descriptions: frozenset[str] = frozenset(),
     images_in_svg: bool = False,
 ) -> Walk:
-    """Walk the tree below a page's root; `descriptions` are the ids that images refer to."""
+    """Walk the tree of a page from its root on; `descriptions` are the ids that images refer to."""
     walker = _Walker(descriptions, images_in_svg)
     stack: list[tuple[LexborNode, str, _Saved]] = []
     node = root
@@ -59,8 +57,6 @@ def walk_tree(
         node = node.prev
     while True:
         tag = node.tag
-        if tag == "marquee" and _TEMPLATE in node.attributes:
-            tag = "template"
         if tag == "-text":
             if text := node.text_content:
                 walker.text(text)
@@ -72,7 +68,7 @@ def walk_tree(
                 node = child
                 continue
         elif tag is None or tag == "-comment":  # <? and the like have no name
-            walker.comment(node)
+            count_comment(node, walker.walk.left_out)
         elif tag[0] != "-":  # not the document type
             attributes = node.attributes
             if attributes or tag in _ALWAYS_OPENED:
@@ -154,12 +150,6 @@ class _Walker:
         else:
             self._count(self.text_reason, text)
 
-    def comment(self, node: LexborNode) -> None:
-        """Count what is not text to a browser; one that nobody closes takes the rest of a page."""
-        text = node.comment_content or node.html or ""
-        if not _XML_DECLARATION.fullmatch(text):
-            self._count(_COMMENTS, text)
-
     def finish(self) -> Walk:
         """End the walk."""
         self.flush()
@@ -167,8 +157,7 @@ class _Walker:
         return self.walk
 
     def _count(self, reason: str, text: str) -> None:
-        if size := len(" ".join(text.split())):
-            self.walk.left_out.text[reason] += size
+        count_text(self.walk.left_out, reason, text)
 
     def flush(self) -> None:
         """End the block under way."""
@@ -294,7 +283,7 @@ class _Walker:
         self.box = len(walk.boxes) - 1
 
     def leaf(self, tag: str, node: LexborNode) -> None:
-        """Take an element that is not gone into."""
+        """Take an element that is empty, or not gone into."""
         walk = self.walk
         if tag in IMAGES:
             self._image(node.attributes)
@@ -305,31 +294,20 @@ class _Walker:
             reason = SKIPPED[tag]
             is_taken = tag == "svg" and self.images_in_svg and self._svg(node)
             walk.left_out.images[reason] += reason in SKIPPED_IMAGES and not is_taken
-            self._count(reason, node.text(deep=True))
-            self._count_inside(node, reason)
+            self._count(reason, whole_text(node, reason, walk.left_out))
         elif tag == "source":
             self.picture.append(node.attributes)
         elif tag == "title":
-            self._count_inside(node, "further titles")
-            title = " ".join(with_own_names(node.text(deep=True)).split())
+            title = whole_text(node, _TITLES, walk.left_out)
             if walk.title is None:
-                walk.title = title or None
+                walk.title = " ".join(with_own_names(title).split()) or None
             else:
-                self._count("further titles", title)
+                self._count(_TITLES, title)
         elif tag == "input":
             if (node.attributes.get("type") or "").lower() != "hidden":
                 self._count("controls", node.attributes.get("value") or "")
         elif tag == "base" and walk.base is None:
             walk.base = node.attributes.get("href")
-
-    def _count_inside(self, node: LexborNode, reason: str) -> None:
-        """Count the images and comments in an element whose text is taken as a whole."""
-        child = node.child
-        if child is None or (child.tag == "-text" and child.next is None):
-            return
-        self.walk.left_out.images[reason] += len(node.css("img"))
-        for comment in _COMMENT.findall(node.html or ""):
-            self._count(_COMMENTS, "".join(comment))
 
     def _svg(self, node: LexborNode) -> bool:
         """Take the images that a drawing is made of; says whether there are any."""

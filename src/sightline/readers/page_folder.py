@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 from sightline.choices import Unit
 from sightline.documents import Document
 from sightline.html_writing import WRITTEN_BY_US
+from sightline.image_headers import SUFFIXES as IMAGE_SUFFIXES
 from sightline.pages import LeftOut, Page, PageImage, page_to_document
 from sightline.problems import Problems, SightlineError
 from sightline.readers import html, markdown, text
@@ -25,7 +26,6 @@ from sightline.readers.html_images import is_remote
 SUFFIXES = frozenset((".html", ".htm", ".xhtml", ".md", ".markdown"))
 TEXT_SUFFIX = ".txt"
 _MARKDOWN = frozenset((".md", ".markdown"))
-_IMAGES = frozenset((".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".avif"))
 # What browsers call the folder of a saved page, after the page's own name: its pages are frames.
 _SAVED_FOLDERS = (
     *("_files", ".files", "-files", "_file", "-Dateien", "_fichiers", "_archivos", "_arquivos"),
@@ -146,7 +146,7 @@ def with_images_beside(page: Page, path: Path) -> Page:
 
 def images_in(folder: Path) -> list[str]:
     """Give the names of the image files in a folder, in an order in which 2 stands before 10."""
-    names = (file.name for file in folder.iterdir() if file.suffix.lower() in _IMAGES)
+    names = (file.name for file in folder.iterdir() if file.suffix.lower() in IMAGE_SUFFIXES)
     return sorted((name for name in names if not name.startswith(".")), key=_by_numbers)
 
 
@@ -172,7 +172,7 @@ def find_pages(
         folders[:] = [f for f in folders if f not in saved and not f.startswith(".")]
         for path in (Path(place, name) for name in names):
             if path.suffix.lower() not in suffixes:
-                dropped["files that are no pages"] += path.suffix.lower() not in _IMAGES
+                dropped["files that are no pages"] += path.suffix.lower() not in IMAGE_SUFFIXES
                 continue
             # `resolve` raises where a link leads to itself.
             target = Path(os.path.realpath(path))

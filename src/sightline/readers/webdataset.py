@@ -20,6 +20,7 @@ from typing import Any
 import orjson
 
 from sightline.documents import Document, FieldError, document_from_record, document_to_record
+from sightline.image_headers import SUFFIXES
 from sightline.problems import Problems, SightlineError
 from sightline.readers.native import MAX_LINE, open_for_reading
 from sightline.readers.recognition import document_from_any, format_of
@@ -27,7 +28,6 @@ from sightline.readers.tar_members import Member, TarError, tar_members
 from sightline.readers.tar_shards import SUFFIX
 
 NAME = "webdataset"
-_IMAGE_EXTENSIONS = frozenset(["jpg", "jpeg", "png", "gif", "bmp", "tif", "tiff", "webp", "avif"])
 MAX_IMAGE = 100_000_000  # bytes; what `images.Limits` allows a file
 
 _MAX_MEMBERS = 10_000  # of one sample
@@ -181,7 +181,7 @@ def _find_images(document: Document, pictures: dict[str, Member]) -> tuple[Membe
 
 
 def _is_image(extension: str) -> bool:
-    return extension.rpartition(".")[2] in _IMAGE_EXTENSIONS
+    return f".{extension.rpartition('.')[2]}" in SUFFIXES
 
 
 def _json(parts: dict[str, Member], file: BufferedReader) -> Any:

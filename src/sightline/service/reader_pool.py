@@ -14,12 +14,12 @@ import os
 import signal
 import struct
 import sys
-from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
 from sightline.documents import FieldError
+from sightline.isolation import counter_of
 from sightline.problems import SightlineError
 from sightline.service.limits import ServiceLimits
 from sightline.service.upload_reading import ReadUpload, Upload, read_upload
@@ -145,16 +145,9 @@ def _read_answer(answer: bytes) -> ReadUpload:
         if "error" in record:
             field, reason = record["error"]
             raise FieldError(str(field), str(reason)[:1000])
-        return msgspec.convert(record, ReadUpload, dec_hook=_counter)
+        return msgspec.convert(record, ReadUpload, dec_hook=counter_of)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise FieldError("file", "it confuses its reader: the file is damaged or hostile") from None
-
-
-def _counter(kind: Any, value: Any) -> Any:
-    """Counters are the only part of a page that msgspec does not build by itself."""
-    if getattr(kind, "__origin__", kind) is not Counter or not isinstance(value, dict):
-        raise TypeError(f"expected the counts of a {kind}")
-    return Counter({str(reason): int(count) for reason, count in value.items()})
 
 
 def _ending(code: int | None) -> str:

@@ -19,7 +19,7 @@ from sightline.articles import KINDS, Article, ArticleImage, read_article
 from sightline.choices import Unit
 from sightline.documents import FieldError, document_from_record
 from sightline.fetching import Fetcher, FetchLimits
-from sightline.image_headers import recognise
+from sightline.image_headers import SUFFIXES, recognise
 from sightline.images import Status
 from sightline.pages import Page
 from sightline.problems import SightlineError
@@ -43,7 +43,6 @@ _MEDIA_TYPES = {
     "application/json": _DOCUMENT,
 }
 _KNOWN = frozenset((*KINDS, _DOCUMENT, _ARCHIVE))
-_IMAGE_SUFFIXES = (*(".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".avif"),)
 _MEMBERS = 2_000
 _JSON_BYTES = 16 * 2**20
 _ABSENT = "There is no such file among the uploaded images."
@@ -170,7 +169,7 @@ def _unpack(folder: Path, path: PurePosixPath, limits: ServiceLimits) -> PurePos
             if member is None or member.parts[0] == "__MACOSX" or member.name.startswith("."):
                 continue
             suffix = member.suffix.lower()
-            if suffix not in KINDS and suffix not in _IMAGE_SUFFIXES:
+            if suffix not in KINDS and suffix not in SUFFIXES:
                 continue
             _write(folder / target / member, archive.read(name))
             if suffix in KINDS:
