@@ -205,6 +205,32 @@ def test_a_file_is_linked_as_the_command_links_it(html):
     assert found.document.sentences[0] == "A fox is red."
 
 
+@pytest.mark.parametrize(
+    ("path", "choices", "sentence"),
+    [
+        ("https://example.com/a.html", {}, "pages are not downloaded"),
+        (".", {}, "is a folder; name the file"),
+        ("a.html", {"policy": "dens"}, "policy is 'dens'; expected assignment"),
+        ("a.html", {"unit": "word"}, "unit is 'word'; expected sentence"),
+    ],
+)
+def test_what_cannot_be_linked_is_told(html, path, choices, sentence):
+    html.with_name("a.html").write_bytes(html.read_bytes())
+    place = path if path.startswith("http") else html.parent / path
+    with pytest.raises(SightlineError, match=sentence):
+        link_file(place, **choices)
+
+
+def test_an_address_is_not_taken_for_a_shard():
+    _, words = sightline("link", "https://example.com/a.html", expect=1)
+    assert "pages are not downloaded; save the page" in words
+
+
+def test_a_model_links_documents_and_says_so():
+    with pytest.raises(SightlineError, match="found str; for a file there is"):
+        LinkModel.from_pretrained("default").link("a.html")
+
+
 def test_the_pictures_inside_a_file_are_linked(tmp_path):
     chapters = {"a.xhtml": '<p>A dog.</p><img src="b.png"/>'}
     epub(tmp_path / "a.epub", chapters, {"OEBPS/b.png": picture(1)})

@@ -307,6 +307,11 @@ def test_many_sentences_keep_their_order_and_do_not_touch_each_other(model):
     assert model.encode_sentences([]).shape == (0, model.feature_dimension)
 
 
+def test_features_that_are_no_numbers_are_refused(model):
+    with pytest.raises(SightlineError, match="image 1 are not all finite"):
+        model.encode_images(np.array([[0.0], [np.inf]]) * np.ones(model.feature_dimension))
+
+
 def test_case_matters_to_neither_tokenizer_nor_siglip(model):
     upper, lower = model.encode_sentences(["A RED DOG", "a red dog"])
     np.testing.assert_allclose(upper, lower, atol=1e-6)

@@ -74,6 +74,15 @@ def test_what_is_no_corpus_says_what_was_expected(name, reason, tmp_path):
     assert "docs.json" in message
 
 
+@pytest.mark.parametrize(
+    ("file", "hint"), [("a.jsonl", "name one of them"), ("a.HTML", "sightline build pages")]
+)
+def test_a_folder_that_is_nearly_a_corpus_says_what_to_do(file, hint, tmp_path):
+    tmp_path.joinpath(file).touch()
+    with pytest.raises(SightlineError, match=hint):
+        read(tmp_path)
+
+
 def test_features_beside_a_corpus(tmp_path):
     write_jsonl(DOCUMENTS, tmp_path / "documents.jsonl")
     tmp_path.joinpath("id2row.json").touch()

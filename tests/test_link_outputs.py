@@ -180,7 +180,9 @@ def test_the_form_follows_the_suffix_and_the_reader(tmp_path, output, asked, ter
     assert form_of(output and tmp_path / output, asked, terminal) == expected
 
 
-@pytest.mark.parametrize("name", ["links.md", "links.txt", "a.PDF", "a.docx"])
+@pytest.mark.parametrize(
+    "name", ["links.md", "links.txt", "a.PDF", "a.docx", "a.tsv", "a.jsonl.bak"]
+)
 def test_a_name_of_another_kind_of_file_is_refused(name):
     with pytest.raises(SightlineError, match="links are not written as"):
         form_of(Path(name), None, False)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sightline.linking import Link, confident_links, link
+from sightline.linking import Link, LinkChoices, confident_links, link
 from sightline.problems import SightlineError
 
 MATRIX = np.array([[0.9, 0.8, 0.1], [0.7, 0.2, -0.3], [-0.1, -0.2, -0.4], [0.6, 0.5, -0.25]])
@@ -52,6 +52,16 @@ def test_what_cannot_be_chosen_is_refused(choices, shape):
     (name,) = choices
     with pytest.raises(SightlineError, match=f"{name} is .*; expected a"):
         link(np.zeros(shape), **choices)
+    with pytest.raises(SightlineError, match=f"{name} is .*; expected a"):
+        LinkChoices(**choices)
+
+
+@pytest.mark.parametrize(
+    "choices", [{"threshold": np.nan}, {"min_confidence": 5}, {"min_confidence": np.nan}]
+)
+def test_numbers_that_no_link_can_have_are_refused(choices):
+    with pytest.raises(SightlineError, match="expected"):
+        LinkChoices(**choices)
 
 
 def test_mmc4_sends_images_that_are_left_over_to_their_best_sentence():

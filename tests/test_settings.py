@@ -1,9 +1,11 @@
 """Settings: the paper's values, kept as JSON, refused with a sentence when wrong."""
 
+from typing import get_args
+
 import pytest
 
 from sightline.problems import SightlineError
-from sightline.settings import Settings
+from sightline.settings import Settings, SimilarityName
 
 
 def test_the_defaults_are_the_papers():
@@ -33,7 +35,7 @@ def test_json_there_and_back():
         ({"margin": 0}, "margin is 0; it must be above 0"),
         ({"temperature": -1}, "above 0"),
         ({"learning_rate": float("inf")}, "learning_rate is inf"),
-        ({"similarity": "XX"}, "expected AP or TK or DC or NoStruct"),
+        ({"similarity": "XX"}, f"expected {' or '.join(get_args(SimilarityName))}"),
         ({"max_links": "some"}, "expected all or half or a whole number"),
         ({"max_links": 0}, "at least 1"),
         ({"layers": 3}, "expected 1 or 2"),

@@ -1,6 +1,7 @@
 """Settings from a TOML file and from the environment, and in which order they count."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -186,6 +187,16 @@ def test_wrong_variables_are_told_by_their_names(refused, folder, monkeypatch):
     monkeypatch.delenv("SIGHTLINE_MAX_BODY")
     monkeypatch.setenv("SIGHTLINE_SERVE_MAX_BODY", "x")
     assert refused("serve") == "SIGHTLINE_SERVE_MAX_BODY is 'x'; expected a whole number."
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["link", "--help"]])
+def test_help_and_doctor_do_not_need_sound_settings(words):
+    write("[link]\nmin-confidence = 7\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "sightline", *words], capture_output=True, text=True, check=True
+    )
+    assert "settings are left alone: sightline.toml: [link] min-confidence is 7" in done.stderr
+    assert done.stdout
 
 
 # ---- a file that came with documents nobody vouches for

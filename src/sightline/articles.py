@@ -43,8 +43,13 @@ KINDS: dict[str, Kind] = {
     ".docm": "docx",
     ".epub": "epub",
 }
+#: Of the address of a page.
+NOT_DOWNLOADED = "pages are not downloaded; save the page with its images, and name its file"
 _NOT_FETCHED = "The image is remote and was not fetched."
-_OUTSIDE = "The image lies outside the folder of the article, and only that is read."
+_OUTSIDE = (
+    "The image lies outside the folder of the article, and only that is read; for all pages of a "
+    "site with one folder of images, make a corpus of it: 'sightline build pages'."
+)
 _ABSENT = "There is no such file beside the article, or none in it."
 _DAMAGED_URI = "The data URI is damaged."
 _MOST_FETCHED_SOURCES = 3  # of one image: sizes and formats of it
@@ -131,8 +136,7 @@ def read_article(
     path = Path(path)
     kind = article_kind(path)
     if kind is None:
-        what = "is not HTML, Markdown, text, PDF, DOCX or EPUB" if path.exists() else "no such file"
-        raise SightlineError(f"{path}: {what}.")
+        raise SightlineError(f"{path}: {_no_article(path)}.")
     files: dict[str, bytes] | None = None
     if kind == "html" or kind == "markdown" or kind == "text":
         contents = read_page_bounded(path)
@@ -181,6 +185,14 @@ def _nothing(page: Page) -> str:
 
 
 _Found = tuple[str, Path | bytes | None, str | None]
+
+
+def _no_article(path: Path) -> str:
+    if str(path).startswith(("http:/", "https:/")):
+        return NOT_DOWNLOADED
+    if path.is_dir():
+        return "is a folder; name the file of one article"
+    return "is not HTML, Markdown, text, PDF, DOCX or EPUB" if path.exists() else "no such file"
 
 
 class _ImageFinder:

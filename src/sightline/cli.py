@@ -17,7 +17,7 @@ import typer
 
 from sightline.commands.manners import CommandGroup, QuietOption, VerboseOption, examples
 from sightline.commands.settings_file import use_settings_file
-from sightline.commands.values import did_you_mean
+from sightline.commands.values import UsageSentence, did_you_mean
 from sightline.console import complain, say
 from sightline.problems import SightlineError
 from sightline.verbosity import Verbosity, choose_verbosity
@@ -132,8 +132,15 @@ def _version(wanted: bool) -> None:
 
 
 def _settings(context: typer.Context, named: Path | None) -> Path | None:
-    if not context.resilient_parsing:  # as it is for completion, which says nothing
+    if context.resilient_parsing:  # as it is for completion, which says nothing
+        return named
+    try:
         use_settings_file(context, named)
+    except UsageSentence as error:
+        # Who asks for help or for what is wrong gets it all the same.
+        if not {"--help", "--show-completion", "--install-completion", "doctor"} & {*sys.argv[1:]}:
+            raise
+        say(f"settings are left alone: {error.format_message()}")
     return named
 
 

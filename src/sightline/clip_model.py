@@ -19,10 +19,16 @@ from sightline.clip_backbones import (
     pooled,
     quiet_transformers,
 )
-from sightline.document_links import DocumentLinks, all_read, link_document
+from sightline.document_links import DocumentLinks, all_read, check_document, link_document
 from sightline.documents import Document
 from sightline.features import FeatureStore
-from sightline.image_features import ImageFiles, ImageSource, StoredImages, groups
+from sightline.image_features import (
+    ImageFiles,
+    ImageSource,
+    StoredImages,
+    check_vectors,
+    groups,
+)
 from sightline.linking import LinkChoices
 from sightline.model import Features, LinkModel
 from sightline.numpy_encoders import similarity_matrices
@@ -82,11 +88,7 @@ class ClipModel:
 
     def encode_images(self, features: NDArray[np.floating]) -> FloatArray:
         """Unit vectors of images from their features (images x dimension)."""
-        if features.ndim != 2 or features.shape[1] != self.feature_dimension:
-            raise SightlineError(
-                f"The image features have shape {features.shape}; the model expects "
-                f"{self.feature_dimension} numbers an image."
-            )
+        check_vectors(features, self.feature_dimension)
         return _unit(features.astype(np.float32, copy=False))
 
     def similarity_matrix(self, document: Document, features: Features = None) -> FloatArray:
@@ -120,6 +122,7 @@ class ClipModel:
         min_confidence: float = 0.0,
     ) -> DocumentLinks:
         """The links of a document, best first, as `LinkModel.link` gives them."""
+        check_document(document)
         choices = LinkChoices(policy, max_links, threshold, min_confidence)
         if isinstance(features, np.ndarray):
             images, vectors = all_read(document), features

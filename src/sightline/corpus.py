@@ -26,6 +26,7 @@ _READERS: dict[str, Reader] = {
 #: How the files of a corpus end.
 SUFFIXES = tuple(_READERS)
 _NATIVE_NAME = "documents"
+_PAGES = (".html", ".htm", ".xhtml", ".md", ".markdown")
 
 _EXPECTED = (
     f"expected a {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} file, a folder with such a file "
@@ -183,6 +184,15 @@ class _Pass(Problems):
         self._corpus.problems.cut = self._corpus.problems.cut or self.cut
 
 
+def _holds(folder: Path) -> str:
+    """What a folder holds that is nearly a corpus."""
+    if any(file.name.endswith(SUFFIXES) for file in folder.iterdir()):
+        return ", but files that are corpora, or shards of one: name one of them"
+    if any(file.suffix.lower() in _PAGES for file in folder.iterdir()):
+        return ", but pages: 'sightline build pages' makes a corpus of them"
+    return ""
+
+
 def _find(path: Path) -> tuple[Path, Reader]:
     if path.is_dir():
         for suffix, reader in _READERS.items():
@@ -192,7 +202,7 @@ def _find(path: Path) -> tuple[Path, Reader]:
             return path / FILE_NAME, read_hessel2019
         if shards(path):
             return path, read_webdataset
-        raise SightlineError(f"{path}: no documents in this folder; {_EXPECTED}.")
+        raise SightlineError(f"{path}: no documents in this folder{_holds(path)}; {_EXPECTED}.")
     if not path.exists():
         raise SightlineError(f"{path}: no such file or folder; {_EXPECTED}.")
     if path.name == FILE_NAME:

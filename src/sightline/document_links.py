@@ -14,6 +14,7 @@ from sightline.confidence import Calibration, confidence_text, with_confidence
 from sightline.documents import Document
 from sightline.image_features import ImageStatus
 from sightline.linking import Link, LinkChoices, confident_links, link
+from sightline.problems import SightlineError
 from sightline.progress import counted
 from sightline.tables import LINK_KINDS, Table, link_rows
 
@@ -80,6 +81,15 @@ class DocumentLinks(list[Link]):
 
     def _repr_html_(self) -> str:
         return self.document._html(self)
+
+
+def check_document(document: object) -> None:
+    """Refuse what is no document, such as the name of a file."""
+    if not isinstance(document, Document):
+        raise SightlineError(
+            f"link takes a Document, found {type(document).__name__}; for a file there is "
+            "sightline.link_file(path, model)."
+        )
 
 
 def all_read(document: Document) -> list[ImageStatus]:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from sightline.assignment import assign_many
 
+# As in `choices`, which the core does not import.
 MaxLinks = Literal["all", "half"] | int
 
 

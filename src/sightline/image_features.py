@@ -19,6 +19,7 @@ from sightline.documents import Document
 from sightline.features import FeatureStore
 from sightline.image_files import read_files
 from sightline.images import Status
+from sightline.problems import SightlineError
 
 FloatArray = NDArray[np.float32]
 #: What a link record says of an image: its id, its status and, where that is not ok, the reason.
@@ -85,6 +86,18 @@ class ImageFiles:
             statuses += found
             vectors.append(features)
         return statuses, np.concatenate(vectors)
+
+
+def check_vectors(features: NDArray[np.floating], dimension: int) -> None:
+    """Refuse features that are not a row of finite numbers for each image."""
+    if features.ndim != 2 or features.shape[1] != dimension:
+        raise SightlineError(
+            f"The image features have shape {features.shape}; the model expects "
+            f"{dimension} numbers an image."
+        )
+    if not np.isfinite(features).all():
+        row = int(np.argmin(np.isfinite(features).all(axis=1)))
+        raise SightlineError(f"The features of image {row} are not all finite numbers.")
 
 
 def groups(things: Iterable[Thing], size: int) -> Iterator[list[Thing]]:

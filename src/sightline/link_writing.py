@@ -9,7 +9,6 @@ from typing import IO, Literal, get_args
 
 from sightline.article_links import shown_article
 from sightline.article_page import render_article
-from sightline.articles import KINDS
 from sightline.choices import LinkFormat
 from sightline.decode_pool import DecodePool
 from sightline.files import atomic_writer, write_atomically
@@ -37,10 +36,11 @@ def form_of(output: Path | None, asked: LinkFormat | None, on_terminal: bool) ->
     if output.is_dir():  # for pages
         return "html"
     suffix = output.suffix.lower()
-    if suffix in KINDS and suffix not in _SUFFIXES:
+    if suffix and suffix not in _SUFFIXES:
+        endings = ", ".join(f".{name}" for name in get_args(LinkFormat))
         raise SightlineError(
-            f"{output}: links are not written as {suffix}; name a file that ends in .html, .jsonl, "
-            ".csv or .json, or say with --format what it shall hold."
+            f"{output}: links are not written as {suffix}; name a file that ends in {endings} or "
+            ".json, or say with --format what it shall hold."
         )
     return _SUFFIXES.get(suffix, "jsonl")
 

@@ -40,6 +40,14 @@ class LinkChoices:
     threshold: float = 0.0
     min_confidence: float = 0.0
 
+    def __post_init__(self) -> None:
+        _check_policy(self.policy)
+        _cap(0, 0, self.max_links)
+        if not np.isfinite(self.threshold):
+            raise SightlineError(f"threshold is {self.threshold!r}; expected a finite number.")
+        if not 0 <= self.min_confidence <= 1:
+            raise SightlineError(f"min_confidence is {self.min_confidence!r}; expected 0 to 1.")
+
 
 def link(
     similarity_SV: NDArray[np.floating],
@@ -47,7 +55,7 @@ def link(
     max_links: MaxLinks = "all",
     threshold: float = 0.0,
 ) -> list[Link]:
-    """The links of one document, best first.
+    """The links of one document, those with the highest score first.
 
     - `assignment`: at most one link a sentence and an image, with the largest total, at most
       `max_links` of them; pairs that would lower the total stay apart.
@@ -59,9 +67,7 @@ def link(
       go to their best sentence (the recipe of Multimodal C4).
     """
     sentences, images = similarity_SV.shape
-    if policy not in _POLICIES:
-        expected = f"{', '.join(_POLICIES[:-1])} or {_POLICIES[-1]}"
-        raise SightlineError(f"policy is {policy!r}; expected {expected}.")
+    _check_policy(policy)
     cap = _cap(sentences, images, max_links)
     if not sentences or not images:
         return []
@@ -100,6 +106,12 @@ def confident_links(links: Iterable[Link], min_confidence: float) -> list[Link]:
             "'sightline calibrate', or choose by score with --policy threshold."
         )
     return [one for one in found if (one.confidence or 0.0) >= min_confidence]
+
+
+def _check_policy(policy: str) -> None:
+    if policy not in _POLICIES:
+        expected = f"{', '.join(_POLICIES[:-1])} or {_POLICIES[-1]}"
+        raise SightlineError(f"policy is {policy!r}; expected {expected}.")
 
 
 def _cap(sentences: int, images: int, max_links: MaxLinks) -> int:

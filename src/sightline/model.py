@@ -25,12 +25,12 @@ from sightline.backbones import Backbone, load_backbone
 from sightline.choices import MaxLinks, Policy
 from sightline.compact_weights import compact
 from sightline.confidence import Calibration, calibration_of
-from sightline.document_links import DocumentLinks, all_read, link_document
+from sightline.document_links import DocumentLinks, all_read, check_document, link_document
 from sightline.documents import Document
 from sightline.features import FeatureStore, features_beside
 from sightline.files import write_atomically
 from sightline.hub import DEFAULT, model_folder
-from sightline.image_features import ImageStatus, StoredImages
+from sightline.image_features import ImageStatus, StoredImages, check_vectors
 from sightline.image_files import read_files
 from sightline.linking import LinkChoices
 from sightline.model_card import model_card
@@ -137,15 +137,7 @@ class LinkModel:
 
     def encode_images(self, features: NDArray[np.floating]) -> FloatArray:
         """Unit vectors of images from their backbone features (images x dimension)."""
-        expected = self.feature_dimension
-        if features.ndim != 2 or features.shape[1] != expected:
-            raise SightlineError(
-                f"The image features have shape {features.shape}; the model expects "
-                f"{expected} numbers an image."
-            )
-        if not np.isfinite(features).all():
-            row = int(np.argmin(np.isfinite(features).all(axis=1)))
-            raise SightlineError(f"The features of image {row} are not all finite numbers.")
+        check_vectors(features, self.feature_dimension)
         vectors = features.astype(np.float32, copy=False)
         own = numpy_encoders.encode_images(self.weights, vectors)
         return self._joined(own, [member.model.encode_images(vectors) for member in self.members])
@@ -179,12 +171,16 @@ class LinkModel:
         threshold: float = 0.0,
         min_confidence: float = 0.0,
     ) -> DocumentLinks:
-        """The links of a document, best first; `linking.link` describes the policies.
+        """The links of a document, the highest score first.
+
+        `policy` is "assignment", "dense", "top-k", "threshold" or "mmc4" (`linking.link` describes
+        each), `max_links` "all", "half" or a number.
 
         An image that cannot be read has no link; a warning says so, and `images` of the result why.
         `threshold` is that of the policy of this name; less sure links than `min_confidence` are
         left out.
         """
+        check_document(document)
         choices = LinkChoices(policy, max_links, threshold, min_confidence)
         images, vectors = self._read_images(document, features)
         return link_document(

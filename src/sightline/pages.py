@@ -1,6 +1,6 @@
 """The page: what stands between a source file and a document.
 
-Every reader of a source that people look at (HTML, Markdown, later PDF, DOCX, EPUB) gives a
+Every reader of a source that people look at (HTML, Markdown, text, PDF, DOCX, EPUB) gives a
 `Page`: blocks of text in reading order, images with their places among them, and a count of what
 was left out. `page_to_document` makes a document of it, whose sentences keep their character
 offsets into the page's text form.
@@ -13,10 +13,11 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
-from typing import Any
+from typing import Any, get_args
 
 from sightline.choices import Unit
 from sightline.documents import Document
+from sightline.problems import SightlineError
 
 Span = tuple[int, int]
 
@@ -143,6 +144,8 @@ def page_to_document(
     Splitting gets what is left of a document's ten seconds after `read_seconds`; where all of the
     text would take longer, blocks stay whole.
     """
+    if unit not in get_args(Unit):
+        raise SightlineError(f"unit is {unit!r}; expected {' or '.join(get_args(Unit))}.")
     sentences: list[str] = []
     spans: list[list[int]] = []
     kinds: list[str] = []

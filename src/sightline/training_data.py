@@ -125,16 +125,19 @@ def _fixed_words(vocabulary: Vocabulary, fixed_vectors: WordVectors | None) -> i
 
 def _check(data: TrainingData, corpus: Corpus, settings: Settings) -> None:
     """Refuse data in which some document would not meet all its negatives."""
-    within = settings.negatives_within
-    for name, part in zip(_PARTS, (data.training, data.validation), strict=True):
-        smallest = int(np.bincount(part.group).min()) if len(part) else 0
+    alike = f" with the same {settings.negatives_within!r}" if settings.negatives_within else ""
+    parts = dict(zip(_PARTS, (data.training, data.validation), strict=True))
+    found = {n: int(np.bincount(p.group).min()) if len(p) else 0 for n, p in parts.items()}
+    fewest = min(found.values())
+    for name, smallest in found.items():
         if smallest <= settings.negative_documents:
-            alike = f" with the same {within!r}" if within else ""
+            remedy = (
+                f"At most {fewest - 1} fit here" if fewest > 1 else "At least 2 are needed of each"
+            )
             raise SightlineError(
                 f"{corpus.path} has {counted(smallest, f'usable {name} document')}{alike}; "
                 f"--negative-documents {settings.negative_documents} needs at least "
-                f"{settings.negative_documents + 1}."
-                + (f" At most {smallest - 1} fit here." if smallest > 1 else "")
+                f"{settings.negative_documents + 1} for training and for validation. {remedy}."
             )
 
 

@@ -45,6 +45,7 @@ def is_sharded(inputs: Iterable[Path], output: Path | None, *, tar_folders: bool
 
     A folder of .tar files is also one corpus; `tar_folders` says which of the two is meant.
     """
+    from sightline.articles import NOT_DOWNLOADED
     from sightline.corpus import SUFFIXES
     from sightline.shards import is_shard_folder
     from sightline.storage import files_in, is_remote, place_of
@@ -52,6 +53,8 @@ def is_sharded(inputs: Iterable[Path], output: Path | None, *, tar_folders: bool
     if output is not None and is_remote(place_of(output)):
         return True
     for place in map(place_of, inputs):
+        if place.startswith(("http://", "https://")) and not place.endswith(SUFFIXES):
+            raise SightlineError(f"{place}: {NOT_DOWNLOADED}.")
         if is_remote(place):
             return True
         if is_shard_folder(place):

@@ -46,8 +46,8 @@ class Run:
 
     @property
     def is_structured(self) -> bool:
-        """Whether the run is one of the paper's own models: DC, TK or AP."""
-        return self.settings is not None and self.settings.similarity in ("DC", "TK", "AP")
+        """Whether the run is a model that looks at the structure of documents: DC, TK, AP."""
+        return self.settings is not None and self.settings.similarity != "NoStruct"
 
     @property
     def mean_auc(self) -> float | None:
