@@ -121,3 +121,51 @@ def test_a_second_run_does_not_read_what_the_first_wrote(tmp_path):
     _, words = sightline(*command, tmp_path / "links.jsonl")
     ids = [json.loads(line)["id"] for line in (tmp_path / "links.jsonl").open()]
     assert ids == [str(folder / "a.md"), str(folder / "b.html")]
+
+
+# ---- images elsewhere in the folder that was named
+
+
+def test_articles_of_a_folder_show_images_from_all_of_it(tmp_path):
+    site = write(tmp_path / "site", "img/a.png", "guides/b.png")
+    write(tmp_path, "secret.png")
+    (site / "img/out.png").symlink_to(tmp_path / "secret.png")
+    sources = [
+        "../img/a.png",
+        "/img/a.png",
+        "b.png",
+        "../../secret.png",
+        "../img/out.png",
+        "../c.png",
+    ]
+    page = site / "guides/page.html"
+    page.write_text("<p>A fox runs.</p>" + "".join(f"<img src='{one}'>" for one in sources))
+    images = read_article(page, folders=[tmp_path / "other", site]).images
+    assert [(image.name, image.content) for image in images] == [
+        ("../img/a.png", site / "guides/../img/a.png"),
+        ("../img/a.png", site / "guides/../img/a.png"),
+        ("b.png", site / "guides/b.png"),
+        ("../../secret.png", None),
+        ("../img/out.png", None),
+        ("../c.png", None),
+    ]
+    assert [image.content for image in read_article(page).images][:3] == [
+        None,
+        None,
+        page.parent / "b.png",
+    ]
+
+
+def test_the_commands_read_images_of_the_folder_that_is_named(tmp_path):
+    site = write(tmp_path / "site", "img/a.png")
+    (site / "guides").mkdir()
+    (site / "guides/page.html").write_text("<p>A fox runs.</p><img src='../img/a.png' alt='b c d'>")
+    record = json.loads(sightline("link", site, "--format", "jsonl")[0])
+    assert [(one["id"], one["status"]) for one in record["images"]] == [("../img/a.png", "ok")]
+    sightline("pairs", site, "-o", tmp_path / "pairs.jsonl", "--policy", "mmc4")
+    pair = json.loads((tmp_path / "pairs.jsonl").read_text())
+    assert pair["image"] == "site/img/a.png"
+    audited = json.loads(sightline("alt", site, "--json")[0])
+    assert audited["images"][0]["candidates"]
+    alone, _ = sightline("link", site / "guides/page.html", "--format", "jsonl", expect=1)
+    assert "name the folder that holds both" in json.loads(alone)["images"][0]["reason"]

@@ -33,11 +33,14 @@ def read_articles(
     unit: Unit = "sentence",
     fetch: Fetcher | None = None,
     images_beside: bool = False,
+    folders: Iterable[Path] = (),
 ) -> Iterator[Article]:
     """The articles that can be read; one that cannot is a problem."""
     for path in paths:
         try:
-            yield read_article(path, unit=unit, fetch=fetch, images_beside=images_beside)
+            yield read_article(
+                path, unit=unit, fetch=fetch, images_beside=images_beside, folders=folders
+            )
         except SightlineError as error:
             problems.add(path, None, None, str(error).removeprefix(f"{path}: "))
 

@@ -7,7 +7,7 @@ beside the article, bytes out of it, or nothing and why. `ArticleImages` gives t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -47,8 +47,8 @@ KINDS: dict[str, Kind] = {
 NOT_DOWNLOADED = "pages are not downloaded; save the page with its images, and name its file"
 _NOT_FETCHED = "The image is remote and was not fetched."
 _OUTSIDE = (
-    "The image lies outside the folder of the article, and only that is read; for all pages of a "
-    "site with one folder of images, make a corpus of it: 'sightline build pages'."
+    "The image lies outside the folder of the article, and only that is read; name the folder that "
+    "holds both in place of the file."
 )
 _ABSENT = "There is no such file beside the article, or none in it."
 _DAMAGED_URI = "The data URI is damaged."
@@ -125,13 +125,14 @@ def read_article(
     unit: Unit = "sentence",
     fetch: Fetcher | None = None,
     images_beside: bool = False,
+    folders: Iterable[Path] = (),
 ) -> Article:
     """Read an article; raises `SightlineError` that names the file if it cannot be.
 
     PDF, DOCX and EPUB files and large pages are parsed in a child process under limits. Remote
-    images are fetched only with `fetch`; local ones are read only from the article's folder. With
-    `images_beside`, a page that refers to no image has those of its folder, if no other page is
-    there.
+    images are fetched only with `fetch`; local ones are read only from the article's folder, or
+    from all of the first of `folders` that it lies in. With `images_beside`, a page that refers to
+    no image has those of its folder, if no other page is there.
     """
     path = Path(path)
     kind = article_kind(path)
@@ -147,7 +148,7 @@ def read_article(
         page, files = contents.page, contents.files
     if not page.blocks and not page.images:
         raise SightlineError(f"{path}: {_nothing(page)}.")
-    finder = _ImageFinder(path, files, fetch)
+    finder = _ImageFinder(path, files, fetch, folders)
     found = [finder.find(image) for image in page.images]
     named = replace(
         page,
@@ -198,8 +199,16 @@ def _no_article(path: Path) -> str:
 class _ImageFinder:
     """Finds what to decode for the images of one article."""
 
-    def __init__(self, path: Path, files: dict[str, bytes] | None, fetch: Fetcher | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        files: dict[str, bytes] | None,
+        fetch: Fetcher | None,
+        folders: Iterable[Path],
+    ) -> None:
         self.folder = path.parent.resolve()
+        around = (folder.resolve() for folder in folders)
+        self.root = next((one for one in around if self.folder.is_relative_to(one)), self.folder)
         #: Those inside a file that holds its images; a page has none.
         self.files = files or {}
         self.is_container = files is not None
@@ -215,7 +224,9 @@ class _ImageFinder:
             if source[:5].lower() == "data:":
                 return self._data_uri(source)
         if not self.is_container:
-            name, reason = find_image(image, self.folder, self.folder)
+            name, reason = find_image(image, self.folder, self.root)
+            if self.root != self.folder and reason in (None, "missing"):
+                name = Path(os.path.relpath(self.root / name, self.folder)).as_posix()
             if reason is None:
                 return name, self.folder / name, None
             if reason == "missing" and not (self.fetch and any(map(is_remote, sources))):

@@ -51,6 +51,7 @@ def linked_documents(
     *,
     unit: Unit = "sentence",
     fetch: Fetcher | None = None,
+    folders: Iterable[Path] = (),
     split: str | None = None,
     features: Path | None = None,
     matrix: bool = False,
@@ -58,13 +59,13 @@ def linked_documents(
 ) -> Iterator[LinkedDocument]:
     """Yield the documents of articles and corpora in their order; what cannot be read is a problem.
 
-    `unit` and `fetch` are for articles; `split`, `features` and `matrix` for corpora: the record of
-    an article always has its matrix.
+    `unit`, `fetch` and `folders`, whose images their articles may show, are for articles;
+    `split`, `features` and `matrix` for corpora: the record of an article always has its matrix.
     """
     corpus, is_empty = None, True
     for path in inputs:
         if is_article(path):
-            for article in read_articles([path], problems, unit, fetch, images_beside=True):
+            for article in read_articles([path], problems, unit, fetch, True, folders):
                 _say_unknown_words(model, article, say)
                 record = link_article(model, article, choices, pool)
                 is_empty = False

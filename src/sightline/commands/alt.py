@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from sightline.commands.manners import examples
-from sightline.commands.opening import decoding_processes, not_over_inputs, open_model
+from sightline.commands.opening import decoding_processes, folders_of, not_over_inputs, open_model
 from sightline.commands.options import (
     OUTPUT,
     FetchOption,
@@ -117,7 +117,8 @@ def alt(
     pages = page_files(output, paths, 0, "alt") if form == "html" else {}
     problems = Problems(strict=strict, report=report)
     seen: Counter[str] = Counter()
-    articles = read_articles(paths, problems, fetch=Fetcher() if fetch else None)
+    fetcher, folders = Fetcher() if fetch else None, folders_of(inputs)
+    articles = read_articles(paths, problems, fetch=fetcher, folders=folders)
     audited = (audit_article(article) for article in articles)
     choices = link_choices(policy, max_links, threshold)
     limits = (min_confidence, min_score)

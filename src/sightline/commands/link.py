@@ -15,6 +15,7 @@ from sightline.commands.manners import examples
 from sightline.commands.opening import (
     articles_and_corpora,
     decoding_processes,
+    folders_of,
     no_document,
     not_over_inputs,
     open_model,
@@ -123,6 +124,7 @@ def link(
         work = link_work(model, features, choices, matrix=matrix, split=split, strict=strict)
         work_on_shards(inputs, output, work, engine, workers, engine_address)
         return
+    folders = folders_of(inputs)
     inputs = articles_and_corpora(inputs)
     not_over_inputs(output, inputs)
     articles = [path for path in inputs if is_article(path)]
@@ -137,7 +139,7 @@ def link(
     def linked(pool: DecodePool) -> Iterator[LinkedDocument]:
         for one in linked_documents(
             inputs, loaded, choices, pool, problems,
-            unit=unit, fetch=Fetcher() if fetch else None,
+            unit=unit, fetch=Fetcher() if fetch else None, folders=folders,
             split=split, features=features, matrix=matrix, say=say,
         ):  # fmt: skip
             seen["documents"] += 1

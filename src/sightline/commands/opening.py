@@ -23,6 +23,11 @@ _TEXT_NEEDED = (
 )
 
 
+def folders_of(inputs: Iterable[Path]) -> list[Path]:
+    """The folders among the inputs: an article in one may show images from all of it."""
+    return [path for path in inputs if path.is_dir()]
+
+
 def articles_and_corpora(inputs: Iterable[Path]) -> list[Path]:
     """The inputs, with the articles in and below plain folders in place of these."""
     from sightline.article_folders import without_folders

@@ -13,6 +13,7 @@ from sightline.commands.manners import examples
 from sightline.commands.opening import (
     articles_and_corpora,
     decoding_processes,
+    folders_of,
     no_document,
     not_over_inputs,
     open_model,
@@ -107,7 +108,7 @@ def pairs(
         with Progress("pairs", None, "documents") as progress:
             for one in linked_documents(
                 paths, loaded, choices, pool, problems,
-                unit=unit, fetch=Fetcher() if fetch else None,
+                unit=unit, fetch=Fetcher() if fetch else None, folders=folders_of(inputs),
                 split=split, features=features, say=say,
             ):  # fmt: skip
                 progress.advance(note=counted(choice.pairs, "pair"))
