@@ -14,7 +14,7 @@ import pytest
 import typer.main
 from PIL import Image
 
-from sightline import cli, verbosity
+from sightline import cli, console, verbosity
 from sightline.backbone_names import NAMES as BACKBONES
 from sightline.baselines import NAMES as BASELINES
 from sightline.commands import completions
@@ -187,6 +187,7 @@ def test_no_command_loads_another_nor_pydantic(tmp_path):
             "--epochs is '2.5'; expected a whole number.",
         ),
         (["link", ".", "--max-links", "0"], "--max-links is '0'; expected all, half or a number"),
+        (["link", ".", "--max-links", "9" * 19], "9'; expected all, half or a number"),
         (["train", "."], "Missing option '--output' / '-o'."),
         (["link"], "Missing argument 'INPUT'."),
         (["link", "-q", "-v", "."], "--quiet and --verbose contradict each other"),
@@ -407,3 +408,10 @@ def test_a_reader_who_has_seen_enough_is_no_error(tmp_path):
         done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, env=PLAIN)
         os.close(writing)
         assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_names_from_strangers_reach_no_terminal(capsys):
+    console.say("skipped \x1b]0;pwned\x07 a\u202eb\n\tnext")
+    console.complain("\x9b31m")
+    words = capsys.readouterr().err
+    assert words == "skipped \\x1b]0;pwned\\x07 a\\u202eb\n\tnext\nError: \\x9b31m\n"

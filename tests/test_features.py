@@ -208,6 +208,12 @@ def test_a_matrix_of_something_else_is_refused(tmp_path, matrix, message):
     assert message in message_of(make(tmp_path, matrix, id2row={}))
 
 
+def test_a_shape_of_truth_values_is_refused(tmp_path):
+    path = make(tmp_path, np.ones((1, 3), np.float32), id2row={"a": 0}) / "net.npy"
+    path.write_bytes(path.read_bytes().replace(b"(1, 3), }   ", b"(True, 3), }"))
+    assert "net.npy has the shape (True, 3)" in message_of(tmp_path)
+
+
 def test_a_truncated_matrix_says_how_much_is_missing(tmp_path):
     path = make(tmp_path) / "net.npy"
     whole = path.read_bytes()

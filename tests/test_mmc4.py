@@ -338,6 +338,17 @@ def test_zip_archives_of_other_kinds(name, compression, damage, reason, tmp_path
     assert list(read(path)) == []
 
 
+def test_a_zip_archive_that_points_before_its_beginning(tmp_path):
+    path = zipped(tmp_path / "a.jsonl.zip", GOOD_LINE)
+    data = bytearray(path.read_bytes())
+    place = data.rfind(b"PK\5\6") + 16  # where its list of files is said to begin
+    data[place : place + 4] = (2**20).to_bytes(4, "little")
+    path.write_bytes(data)
+    corpus = read(path)
+    assert list(corpus) == []
+    assert "the zip archive is damaged" in corpus.problems.first[0].reason
+
+
 def test_truncated_shard_keeps_what_came_before(tmp_path):
     lines = [orjson.dumps(changed(url=f"http://a.org/{i}")) + b"\n" for i in range(2000)]
     path = tmp_path / "shard.jsonl.gz"

@@ -320,6 +320,27 @@ def test_many_short_records_in_an_extended_header_take_no_time(tmp_path):
     assert (len(documents), problems) == (1, [])
 
 
+def test_an_end_in_the_middle_is_not_the_end(tmp_path):
+    """A hole in a download looks like an end; archives that stand together have several."""
+    holed = bytearray(sample("0") + sample("1") + sample("2") + END)
+    size = len(sample("0"))
+    holed[size : size + 512] = bytes(512)
+    documents, problems = read_tar(bytes(holed), tmp_path)
+    assert len(documents) == 1 and "the archive is damaged" in problems[0].reason
+    joined = sample("0") + END + bytes(512 * 20) + sample("1") + END
+    documents, problems = read_tar(joined, tmp_path)
+    assert (len(documents), problems) == (2, [])
+    documents, problems = read_tar(sample("0") + END + bytes(2**24), tmp_path)
+    assert len(documents) == 1 and "goes on with zeros" in problems[0].reason
+
+
+def test_a_member_of_an_unknown_type_is_a_file(tmp_path):
+    documents, problems = read_tar(
+        entry("0.json", orjson.dumps(NATIVE), b"Z") + sample("1") + END, tmp_path
+    )
+    assert (len(documents), problems) == (2, [])
+
+
 def test_archive_cut_anywhere_keeps_whole_samples(tmp_path):
     data = b"".join(sample(str(number), NATIVE, JPEG) for number in range(5)) + END
     size = len(sample("0", NATIVE, JPEG))

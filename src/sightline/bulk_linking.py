@@ -150,7 +150,9 @@ def _present(counts_B: IntArray, width: int) -> NDArray[np.bool_]:
 def _caps(every_B: IntArray, max_links: MaxLinks) -> IntArray:
     if max_links == "all":
         return every_B
-    return (every_B + 1) // 2 if max_links == "half" else np.minimum(every_B, max_links)
+    if max_links == "half":
+        return (every_B + 1) // 2
+    return np.minimum(every_B, min(max_links, np.iinfo(every_B.dtype).max))
 
 
 def _assigned(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections import Counter
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 #: Problems beyond this many are counted but no longer printed one by one.
 _PRINTED_PROBLEMS = 20
+_DIGITS = 19  # what has fewer is a number that arrays can hold
+# What a terminal obeys. The names of files and documents may be a stranger's.
+_CONTROLS = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 @contextmanager
@@ -41,7 +45,7 @@ def max_links_from(text: str) -> MaxLinks:
         return "all"
     if text == "half":
         return "half"
-    if text.isascii() and text.isdigit() and int(text) > 0:
+    if text.isascii() and text.isdigit() and len(text) < _DIGITS and int(text) > 0:
         return int(text)
     raise typer.BadParameter(f"--max-links is {text!r}; expected all, half or a number from 1 on")
 
@@ -49,13 +53,17 @@ def max_links_from(text: str) -> MaxLinks:
 def say(words: str) -> None:
     """Words go to standard error; standard output is for data. `--quiet` leaves them out."""
     if not is_quiet():
-        typer.echo(words, err=True)
+        typer.echo(_harmless(words), err=True)
 
 
 def detail(words: str) -> None:
     """Words that `--verbose` alone asks for: what is done, with what, how long it took."""
     if is_verbose():
-        typer.echo(words, err=True)
+        typer.echo(_harmless(words), err=True)
+
+
+def _harmless(words: str) -> str:
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], words)
 
 
 @contextmanager
@@ -68,7 +76,8 @@ def timed(what: str) -> Iterator[None]:
 
 def complain(words: str) -> None:
     """Say what went wrong, however quiet it is to be."""
-    typer.echo(f"{coloured('Error:', 'red', sys.stderr)} {words}", err=True, color=True)
+    error = coloured("Error:", "red", sys.stderr)
+    typer.echo(f"{error} {_harmless(words)}", err=True, color=True)
 
 
 def has_colours(stream: TextIO) -> bool:

@@ -222,7 +222,9 @@ def _map_matrix(path: Path) -> np.memmap[Any, Any]:
     # Objects are pickles, which are never loaded.
     if dtype.kind != "f":
         raise FeatureError(f"{path} holds {dtype}, expected float16 or float32.")
-    if len(shape) != 2 or shape[0] < 0 or not 1 <= shape[1] <= _LARGEST_DIMENSION:
+    # A truth value is a number to the reader of headers, and to nothing else.
+    numbers = len(shape) == 2 and bool not in map(type, shape)
+    if not numbers or shape[0] < 0 or not 1 <= shape[1] <= _LARGEST_DIMENSION:
         raise FeatureError(f"{path} has the shape {shape}, expected images x dimension.")
     expected = offset + math.prod(shape) * dtype.itemsize
     if actual < expected:

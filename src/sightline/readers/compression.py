@@ -124,8 +124,9 @@ def _zip_blocks(file: BufferedReader) -> Iterator[bytes]:
             with archive.open(found[0]) as member:
                 while block := member.read(BUFFER):
                     yield block
-    # zipfile raises the last two for versions of the format, and for passwords, that it cannot do.
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    # zipfile raises the last three for what it cannot do, such as passwords, and for places before
+    # the beginning of the file.
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError) as error:
         raise StreamError(f"the zip archive is damaged, here or earlier ({error})") from None
 
 

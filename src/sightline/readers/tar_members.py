@@ -17,9 +17,10 @@ _BLOCK = tarfile.BLOCKSIZE
 _END = bytes(_BLOCK)
 # Bytes of an extended header, which holds a name or a few numbers.
 _MOST_EXTENDED = 2**20
+# Bytes of zeros behind the end of an archive, which tapes fill up their blocks with.
+_MOST_ZEROS, _PIECE = 2**24, 2**16
 _MODE = 0o644
 
-_REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
 #: Members that are no files and have no data.
 _OTHERS = {
     tarfile.LNKTYPE: "a hard link",
@@ -60,7 +61,12 @@ def tar_members(file: BufferedReader) -> Iterator[Member]:
         file.seek(position)
         header = file.read(_BLOCK)
         if header == _END:
-            return
+            # Archives may stand one behind the other; anything else behind the end is damage.
+            following = _after_zeros(file, position)
+            if following is None:
+                return
+            position = following
+            continue
         info = _header(header)
         if info.type in (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME):
             extended |= _extended(file, info)
@@ -75,9 +81,24 @@ def tar_members(file: BufferedReader) -> Iterator[Member]:
                 info.size = 0
             if position + _BLOCK + info.size > length:
                 raise TarError(f"the archive ends early, in {name}", name)
-            if other is not None or info.type in _REGULAR:
+            # A type that nobody knows is a file, says POSIX.
+            if info.type != tarfile.DIRTYPE:
                 yield Member(name, position + _BLOCK, info.size, other)
         position += _BLOCK + -(-info.size // _BLOCK) * _BLOCK
+
+
+def _after_zeros(file: BufferedReader, position: int) -> int | None:
+    """Find the first block that is not of zeros; None if there is none."""
+    end = position + _MOST_ZEROS
+    while position < end:
+        file.seek(position)
+        piece = file.read(_PIECE)
+        if not piece:
+            return None
+        if piece.strip(b"\0"):
+            return position + (len(piece) - len(piece.lstrip(b"\0"))) // _BLOCK * _BLOCK
+        position += len(piece)
+    raise TarError("the archive goes on with zeros where a file should begin")
 
 
 def member_bytes(name: str, data: bytes) -> bytes:
