@@ -50,7 +50,8 @@ _OUTSIDE = (
     "The image lies outside the folder of the article, and only that is read; name the folder that "
     "holds both in place of the file."
 )
-_ABSENT = "There is no such file beside the article, or none in it."
+_ABSENT = "There is no such file beside the article."
+_NOT_INSIDE = "The file does not hold this image."
 _DAMAGED_URI = "The data URI is damaged."
 _MOST_FETCHED_SOURCES = 3  # of one image: sizes and formats of it
 _IMAGES_AT_ONCE = 16  # in one run of the network
@@ -234,7 +235,7 @@ class _ImageFinder:
         remote = [source for source in sources if is_remote(source)]
         if remote:
             return self._remote(remote)
-        return image.source, None, _ABSENT if self.is_container else _OUTSIDE
+        return image.source, None, _NOT_INSIDE if self.is_container else _OUTSIDE
 
     def _data_uri(self, uri: str) -> _Found:
         self.made_up += 1

@@ -68,6 +68,7 @@ def _means(name: str, scores: Sequence[DocumentScore]) -> MeanScores:
 
 def demo_page(results: Sequence[Result], pages: Sequence[str], alt: str, model: str) -> str:
     """Render the page; `pages` and `alt` are files beside it."""
+    results = sorted(results, key=lambda result: -result.score.auc)
     styles = [page_part("sample_page.css"), page_part("demo_page.css")]
     articles = "".join(f'<li><a href="{name}">{name}</a></li>\n' for name in pages)
     return (
@@ -78,9 +79,10 @@ def demo_page(results: Sequence[Result], pages: Sequence[str], alt: str, model: 
         f"<h2>Articles to open</h2>\n<ul>\n{articles}"
         f'<li><a href="{alt}">{alt}</a>: alternative texts from the article’s own sentences</li>\n'
         f"</ul>\n<h2>Scores</h2>\n{_score_table(results, model)}{_bars(results)}"
-        f"<h2>Links</h2>\n<p>Each image with the sentence that it was linked to; a tick says that "
-        f"the link is a true one. A true link ties a figure to its caption and to the sentences "
-        f"that cite it, in the guides to the text that it stands with.</p>\n"
+        "<h2>Links</h2>\n<p>Each image with the sentence that it was linked to; the documents with "
+        "the highest scores come first. A tick says that the link is a true one: a figure and its "
+        "caption, or a sentence that cites it, in the guides the text that it stands with. Both "
+        "are hard: figures show what a text is about, and seldom what one sentence says.</p>\n"
         f"{''.join(map(_article, results))}</main>\n</body>\n</html>\n"
     )
 

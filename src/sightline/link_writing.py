@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Literal, get_args
@@ -108,8 +109,10 @@ def write_pages(
         page = render_article(shown_article(one.article, one.record, pool, facts))
         write_atomically(file, page.encode("utf-8", "replace"))
         links, images = one.record["links"], one.record["images"]
-        unread = [image for image in images if image["status"] != "ok"]
-        because = f", {len(unread)} not read: {unread[0]['reason']}" if unread else ""
+        reasons = Counter(image["reason"] for image in images if image["status"] != "ok")
+        each = " ".join(f"{reason} ({count})" for reason, count in reasons.items())
+        each = next(iter(reasons)) if len(reasons) == 1 else each
+        because = f", {reasons.total()} not read: {each}" if reasons else ""
         say(f"{file}: {counted(len(links), 'link')} of {counted(len(images), 'image')}{because}")
 
 

@@ -159,12 +159,16 @@ def link(
         else:
             write_links(linked(pool), form, output, matrix, has_colours(sys.stdout))
             if output is not None:
-                say(f"{output}: {counted(seen['documents'], 'document')} linked, as {form}")
+                unread = seen.total() - seen["documents"] - seen["ok"]
+                but = f"; {counted(unread, 'image')} not read" if unread else ""
+                say(f"{output}: {counted(seen['documents'], 'document')} linked, as {form}{but}")
     say_problems(problems)
     if not seen["documents"]:
         raise no_document(problems)
     if seen.total() > seen["documents"] and not seen["ok"]:
-        raise SightlineError("No image could be used; the records say why.")
+        raise SightlineError(
+            "No image could be used; why stands beside each, in full in a file: -o links.jsonl."
+        )
 
 
 def _say_unused(**options: object) -> None:
