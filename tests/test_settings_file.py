@@ -119,6 +119,12 @@ def test_a_variable_that_names_no_option_is_told(parsed, monkeypatch, capsys):
     words = capsys.readouterr().err
     assert "SIGHTLINE_LINK_POLCY is set, but there is no such option. Did you mean" in words
     assert "SIGHTLINE_LINK_POLICY" in words and "UNIT" not in words
+    monkeypatch.setenv("SIGHTLINE_MODEL", "m")
+    parsed("link", "corpus")
+    assert "model of this command is SIGHTLINE_LINK_MODEL" in capsys.readouterr().err
+    monkeypatch.setenv("SIGHTLINE_LINK_MODEL", "m")
+    parsed("link", "corpus")
+    assert "model of this" not in capsys.readouterr().err
 
 
 def test_quiet_can_be_a_setting_and_is_overruled_by_the_command_line(parsed):

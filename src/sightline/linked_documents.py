@@ -86,8 +86,8 @@ def _say_unknown_words(model: Model, article: Article, say: Callable[[str], None
     share = model.unknown_words(article.document.sentences)
     if share > _MANY_UNKNOWN:
         say(
-            f"{article.path}: the model knows only {1 - share:.0%} of the words, as of a language "
-            "that it was not trained on; do not rely on these links."
+            f"{article.path}: the model knows only {1 - share:.0%} of the words, as if the text "
+            "were in a language that it was not trained on; do not rely on these links."
         )
 
 

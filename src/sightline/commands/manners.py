@@ -283,6 +283,9 @@ def _tell_unknown_variables(parameters: list[Parameter], ctx: Context) -> None:
     for name in sorted(os.environ):
         if name.startswith(prefix) and name not in known:
             say(f"{name} is set, but there is no such option.{did_you_mean(name, known)}")
+    of_serve, own = "SIGHTLINE_MODEL", f"{prefix}MODEL"
+    if own in known and of_serve not in known and of_serve in os.environ and own not in os.environ:
+        say(f"{of_serve} is for serve; the model of this command is {own}.")
 
 
 def _shown(value: Any) -> str:
