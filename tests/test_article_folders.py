@@ -55,7 +55,11 @@ def test_every_article_in_and_below_a_folder_is_found(tmp_path):
     dropped: Counter[str] = Counter()
     found = [path.relative_to(folder).as_posix() for path in without_folders([folder], dropped)]
     assert found == ["book.epub", "page.html", "sub/deep/notes.txt", "sub/report.pdf"]
-    assert +dropped == {"files that are no pages": 1, "texts without images of their own": 5}
+    assert +dropped == {
+        "files that are no pages": 1,
+        "texts without images of their own": 5,
+        "pages in folders of saved pages": 1,
+    }
 
 
 def test_corpora_files_and_folders_without_an_article_stay(tmp_path):
@@ -92,6 +96,35 @@ def test_text_in_another_encoding_and_text_beyond_the_limit():
     assert read_text("Käse".encode("latin-1")).blocks[0].text == "Käse"
     with pytest.raises(SightlineError, match="16 MiB"):
         read_text(b"x" * (MAX_BYTES + 1))
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le-sig", "utf-32-be-sig"]
+)
+@pytest.mark.parametrize("text", ["Hello", "Grüße – „ja“ 😀", "Привет, мир", "Καλημέρα", "مرحبا"])
+def test_text_in_wide_encodings(text, encoding):
+    codec = encoding.removesuffix("-sig")
+    start = "\ufeff" if codec != encoding else ""
+    page = read_text(f"{start}{text}\n\n{text}".encode(codec))
+    assert [block.text for block in page.blocks] == [text, text]
+    assert not page.left_out.to_record()
+
+
+@pytest.mark.parametrize(
+    ("data", "texts", "invalid"),
+    [
+        (b"One\0\0 two\0", ["One two"], 3),
+        (b"\0" * 7, [], 7),
+        (b"ab\0", ["ab"], 1),
+        ("Hello".encode("utf-32-le"), ["Hello"], 15),
+        ("\ufeffA\0B".encode("utf-16-le"), ["AB"], 1),
+        (b"a\0b\0c", ["ab\ufffd"], 1),
+    ],
+)
+def test_zeros_in_text_are_removed_and_counted(data, texts, invalid):
+    page = read_text(data)
+    assert [block.text for block in page.blocks] == texts
+    assert page.left_out.text == {"invalid bytes": invalid}
 
 
 def test_a_folder_is_linked_and_made_pairs_of(tmp_path):

@@ -98,6 +98,74 @@ def test_pictures_in_the_reading_order_and_texts_outside_of_it(tmp_path):
     assert contents.page.left_out.text == expected
 
 
+def test_texts_that_no_chapter_is_are_counted_listed_or_not(tmp_path):
+    """Of two items with one name the last is taken, and of two packages the first."""
+    second = (
+        '<package><manifest><item id="e" href="e.htm" media-type="text/html"/></manifest>'
+        '<spine><itemref idref="e"/></spine></package>'
+    )
+    texts = {name: f"<p>{name}</p>" for name in ("b.xhtml", "c.xml", "d.HTML", "e.htm", "f.txt")}
+    others = {"OEBPS/s.css": "p {}", "OEBPS/toc.ncx": "<ncx/>", "second.opf": second}
+    files = {**{f"OEBPS/{name}": text for name, text in texts.items()}, **others}
+    path = epub(tmp_path / "a.epub", {"a.xhtml": "<p>Text.</p>", "t.xhtml": "<p>One</p>"}, files)
+    items = (
+        '<item id="c0" href="b.xhtml" media-type="application/xhtml+xml"/>'
+        '<item href="c.xml" media-type="application/xml"/>'
+        '<item id="f" href="f.txt" media-type="text/plain"/>'
+        '<item id="s" href="s.css" media-type="text/css"/><item id="n" media-type="text/html"/>'
+    )
+    with zipfile.ZipFile(path) as file:
+        members = {name: file.read(name).decode() for name in file.namelist()}
+    package = members["OEBPS/content.opf"].replace("<manifest>", f"<manifest>{items}")
+    package = package.replace('href="t.xhtml"', 'href="t.xhtml" properties="nav"')
+    container = members["META-INF/container.xml"].replace(
+        "</rootfiles>", '<rootfile full-path="second.opf"/></rootfiles>'
+    )
+    changed = {"OEBPS/content.opf": package, "META-INF/container.xml": container}
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in {**members, **changed}.items():
+            file.writestr(name, data)
+    page = read_epub(path).page
+    assert page.text == "Text."
+    assert page.left_out.text == {
+        "files outside the reading order (bytes)": sum(map(len, texts.values())),
+        "table of contents (bytes)": len(members["OEBPS/t.xhtml"]),
+    }
+
+
+def test_a_text_in_the_reading_order_that_is_no_page_is_counted_once(tmp_path):
+    path = epub(tmp_path / "a.epub", {"a.xhtml": "<p>Text.</p>", "b.txt": "Plain."})
+    with zipfile.ZipFile(path) as file:
+        members = {name: file.read(name).decode() for name in file.namelist()}
+    package = members["OEBPS/content.opf"].replace(
+        'href="b.txt" media-type="application/xhtml+xml"', 'href="b.txt" media-type="text/plain"'
+    )
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in {**members, "OEBPS/content.opf": package}.items():
+            file.writestr(name, data)
+    page = read_epub(path).page
+    assert page.text == "Text."
+    assert page.left_out.text == {"files that are no text (number)": 1}
+
+
+def test_chapters_whose_names_have_prefixes(tmp_path):
+    path = epub(tmp_path / "a.epub", {"a.xhtml": ""}, {"OEBPS/x.png": picture()})
+    chapter = (
+        '<?xml version="1.0"?><h:html xmlns:h="http://www.w3.org/1999/xhtml"><h:head>'
+        "<h:title>Title</h:title><h:style>p {}</h:style></h:head><h:body><h:p>One</h:p>"
+        '<h:p>Two</h:p><h:img src="x.png"/></h:body></h:html>'
+    )
+    with zipfile.ZipFile(path) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in {**members, "OEBPS/a.xhtml": chapter}.items():
+            file.writestr(name, data)
+    contents = read_epub(path)
+    assert [block.text for block in contents.page.blocks] == ["One", "Two"]
+    assert [image.source for image in contents.page.images] == ["OEBPS/x.png"]
+    assert contents.page.left_out.text == {"scripts and styles": 4}
+
+
 def test_missing_parts_are_told(tmp_path):
     path = epub(tmp_path / "a.epub", {})
     with pytest.raises(SightlineError, match="list of chapters is empty"):

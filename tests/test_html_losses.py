@@ -1,5 +1,6 @@
 """No text of a page is lost without being counted, whatever its tags are."""
 
+import time
 from unittest.mock import patch
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from word_pages import MARKS, TAGS, lost_letters, page_with_words
 
+from sightline.readers import html
 from sightline.readers.html import read_html
 from sightline.readers.markdown import read_markdown
 
@@ -75,6 +77,78 @@ def test_what_is_open_in_a_template_ends_with_it():
 )
 def test_text_that_parsers_drop_is_read(page, texts):
     assert [block.text for block in read_html(page).blocks] == texts
+
+
+XHTML = "http://www.w3.org/1999/xhtml"
+SVG = "http://www.w3.org/2000/svg"
+
+
+@pytest.mark.parametrize(
+    ("page", "texts"),
+    [
+        (f"<a xmlns:é.1='{XHTML}'><é.1:p>One</é.1:p><é.1:br/><é.1:p>Two</é.1:p></a>",
+         ["One", "Two"]),
+        (f"<x:div\nxmlns:x = \"{XHTML}\"><x:p/>One<x:P>Two</x:P></x:div>", ["One", "Two"]),
+        (f"<p xmlns:x='{XHTML}'>One <![CDATA[<x:p>]]> two</p>", ["One <x:p> two"]),
+        (f"<p xmlns:x='{XHTML}'>One <y:p>two</y:p><x:2>three</p>", ["One twothree"]),
+        ("<p xmlns:x='urn:x'>One<x:p>two</x:p></p>", ["Onetwo"]),
+    ],
+)  # fmt: skip
+def test_prefixes_of_xhtml_are_dropped_where_a_page_is_xml(page, texts):
+    found = read_html(page, xml=True)
+    assert [block.text for block in found.blocks] == texts
+    assert not found.left_out.to_record()
+
+
+def test_images_in_a_drawing_with_prefixes_are_found():
+    page = (
+        f"<html xmlns:s='{SVG}' xmlns:h='{XHTML}'><s:svg><s:title>a</s:title>"
+        "<s:image href='b.png'/></s:svg><h:p>One</h:p></html>"
+    )
+    found = read_html(page, xml=True, images_in_svg=True)
+    assert [image.source for image in found.images] == ["b.png"]
+    assert [block.text for block in found.blocks] == ["One"]
+    assert found.left_out.text == {"inline svg": 1}
+
+
+@pytest.mark.parametrize(
+    "declarations",
+    [
+        "[<!ENTITY foo 'bar'>]",
+        '[ <!ENTITY a "]>"> <!-- \' ]> --> <?b ]> ?> <!ELEMENT c (d)> %e; ]\n',
+    ],
+)
+@pytest.mark.parametrize("start", ["", "<?xml version='1.0'?>\n", "<?xml version='1.0'?><!--a-->"])
+@pytest.mark.parametrize("name", ["html", "html PUBLIC '-//W3C//DTD' \"x\""])
+def test_declarations_in_a_document_type_are_counted(declarations, start, name):
+    page = f"{start}<!DOCTYPE {name} {declarations}><p>Text &foo;.</p>"
+    found = read_html(page, xml=True)
+    assert [block.text for block in found.blocks] == ["Text &foo;."]
+    size = len("<!doctype " + declarations) + start.count("a-->")
+    assert found.left_out.text == {COMMENTS: size}
+
+
+def test_declarations_that_nobody_ends_take_no_text():
+    found = read_html("<!DOCTYPE html [ <!ENTITY a 'b> ]><p>Text.</p>", xml=True)
+    assert found.blocks[-1].text == "Text."
+    found = read_html("<p>Text.</p><!DOCTYPE html [ <!ENTITY a> c ]>", xml=True)
+    assert [block.text for block in found.blocks] == ["Text.", "c ]>"]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<!DOCTYPE a [" + "<!--" * 500_000,
+        "<!-- -->" * 250_000 + "<!DOCTYPE a [" * 100_000,
+        f"<a xmlns:h='{XHTML}'>" + "<h:" * 500_000,
+        "<a " + "".join(f" xmlns:a{n}='{XHTML}'" for n in range(40_000)) + "><a9:p>" * 40_000,
+        " xmlns:a" * 250_000 + " " * 1_000_000,
+    ],
+)
+def test_xml_is_made_html_in_linear_time(page):
+    start = time.process_time()
+    html._xml_as_html(page)
+    assert time.process_time() - start < 5  # 0.4 s at most (measured)
 
 
 def test_frames_and_images_in_what_is_skipped_are_counted():

@@ -76,6 +76,7 @@ def test_each_page_with_text_and_images_is_a_document(site):
     assert +dropped == {
         "pages without an image": 1,
         "pages without text": 1,
+        "pages in folders of saved pages": 1,
         "images: outside the folder": 3,
         "images: remote, not fetched": 1,
     }
@@ -128,6 +129,23 @@ def test_a_link_to_itself_is_a_problem(site):
     problems = Problems()
     assert len(list(PageFolder(site).documents(problems, Counter()))) == 2
     assert [Path(problem.file).name for problem in problems.first] == ["itself.md"]
+
+
+def test_pages_in_folders_of_saved_pages_are_counted(site, tmp_path):
+    inner = site / "Saved_files" / "more" / ".deep"
+    inner.mkdir(parents=True)
+    (inner / "page.MD").write_text("A page")
+    (inner / "style.css").write_text("p {}")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "page.md").write_text("A page")
+    (site / "plain_files").symlink_to(tmp_path / "outside")
+    dropped = Counter()
+    paths = [path.name for path in find_pages(site.resolve(), dropped)]
+    assert paths == ["Saved.html", "index.md", "plain.md", "wordless.htm"]
+    assert +dropped == {"pages in folders of saved pages": 2, "links to folders": 1}
+    dropped = Counter()
+    find_pages(site.resolve(), dropped, {".css"})
+    assert dropped["pages in folders of saved pages"] == 1
 
 
 def test_pages_come_sorted(site):

@@ -26,9 +26,22 @@ from sightline.zip_limits import Archive
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _XHTML = ("application/xhtml+xml", "text/html", "text/x-oeb1-document", "application/xml")
+# What holds text too, though no chapter is read from it.
+_TEXTS = (*_XHTML, "text/plain", "application/x-dtbook+xml")
+_TEXT_SUFFIXES = (".xhtml", ".xht", ".html", ".htm", ".txt")
 _MAX_FILES = 5_000  # of the spine
 # These only scramble fonts; the text is readable.
 _FONT_ALGORITHMS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A file as the package lists it."""
+
+    name: str
+    target: str
+    media: str
+    is_contents: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,41 +94,54 @@ def read_epub(path: Path, *, seconds: float = 8.0) -> Contents:
 def _book(archive: Archive) -> _Book:
     package_path = _package_path(archive)
     package = parse_xml(archive.read(package_path))
-    manifest: dict[str, tuple[str, str, str]] = {}
+    items = [
+        _Item(
+            attribute(element, "id") or "",
+            _join(package_path, attribute(element, "href") or ""),
+            attribute(element, "media-type") or "",
+            "nav" in (attribute(element, "properties") or "").split(),
+        )
+        for element in _elements(package, "manifest", "item")
+    ]
+    by_name = {item.name: item for item in items if item.name}
     spine: list[str] = []
     pictures: set[str] = set()
     left_out = LeftOut()
-    for item in _elements(package, "manifest", "item"):
-        identifier, href = attribute(item, "id"), attribute(item, "href")
-        if identifier and href:
-            target = _join(package_path, href)
-            properties = attribute(item, "properties") or ""
-            manifest[identifier] = (target, attribute(item, "media-type") or "", properties)
+    no_texts: set[str] = set()
     for reference in _elements(package, "spine", "itemref"):
-        target, media, properties = manifest.get(attribute(reference, "idref") or "", ("", "", ""))
-        if not target or target not in archive:
+        item = by_name.get(attribute(reference, "idref") or "")
+        if item is None or item.target not in archive:
             left_out.text["missing files (number)"] += 1
-        elif media.startswith("image/"):
-            spine.append(target)
-            pictures.add(target)
-        elif media not in _XHTML:
+        elif item.media.startswith("image/"):
+            spine.append(item.target)
+            pictures.add(item.target)
+        elif item.media not in _XHTML:
+            no_texts.add(item.target)
             left_out.text["files that are no text (number)"] += 1
-        elif "nav" not in properties.split():
-            spine.append(target)
+        elif not item.is_contents:
+            spine.append(item.target)
     if not spine:
         raise SightlineError("it is damaged: its list of chapters is empty.")
-    listed = set(spine)
+    _count_other_texts(archive, items, {*spine, *no_texts}, left_out)
     if len(spine) > _MAX_FILES:
         rest = sum(map(archive.size, spine[_MAX_FILES:]))
         left_out.text["beyond the limit on files (bytes)"] = rest
         del spine[_MAX_FILES:]
-    for target, media, properties in manifest.values():
-        if media in _XHTML and target in archive and target not in listed:
-            is_contents = "nav" in properties.split()
-            what = "table of contents" if is_contents else "files outside the reading order"
-            left_out.text[f"{what} (bytes)"] += archive.size(target)
     title, language = _metadata(package, "title"), _metadata(package, "language")
     return _Book(title, language, spine, pictures, left_out)
+
+
+def _count_other_texts(
+    archive: Archive, items: list[_Item], in_spine: set[str], left_out: LeftOut
+) -> None:
+    """Count the files with text that no chapter is; the package need not even list them."""
+    texts = {item.target for item in items if item.media in _TEXTS}
+    contents = {item.target for item in items if item.is_contents}
+    for name in archive.names():
+        is_text = name in texts or name.lower().endswith(_TEXT_SUFFIXES)
+        if is_text and name not in in_spine:
+            what = "table of contents" if name in contents else "files outside the reading order"
+            left_out.text[f"{what} (bytes)"] += archive.size(name)
 
 
 def _package_path(archive: Archive) -> str:

@@ -45,6 +45,21 @@ _CDATA = re.compile(
     r"""|</?[a-zA-Z](?:[^>"']++|"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z))*+(?:>|\Z)""",
     re.S,
 )
+# Declarations of entities and the like; an HTML parser would take the first `>` for their end. The
+# document type stands at the start, where only instructions and comments may precede it.
+_DECLARATIONS = re.compile(
+    r"((?:\s++|<\?[^?]*+(?:\?(?!>)[^?]*+)*+\?>|<!--[^-]*+(?:-(?!->)[^-]*+)*+-->)*+"
+    r"""<!doctype(?:[^<>\[\]"']++|"[^"<>]*+"|'[^'<>]*+')*+)"""
+    r"""(\[(?:[^\]"'<]++|"[^"]*+"|'[^']*+'|<!--[^-]*+(?:-(?!->)[^-]*+)*+-->"""
+    r"""|<\?[^?]*+(?:\?(?!>)[^?]*+)*+\?>|<(?!!--|\?))*+\]\s*+)>""",
+    re.I,
+)
+# In XML, names may have prefixes; those of a namespace that HTML parsers know say nothing to them.
+_BOUND_PREFIX = re.compile(
+    r"\sxmlns:([^\W\d][\w.-]*+)\s*+=\s*+"
+    r"""["']http://www\.w3\.org/(?:1999/xhtml|2000/svg|1998/Math/MathML)["']"""
+)
+_PREFIXED_TAG = re.compile(r"<(/?)([^\W\d][\w.-]*+):(?=[a-zA-Z])")
 # In XML, `<a id="x"/>` is an element that ends; to an HTML parser it is one that begins.
 _ENDED_TAG = re.compile(
     r"<((?!(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)[\s/])"
@@ -96,9 +111,18 @@ def read_html(
 
 
 def _xml_as_html(data: str) -> str:
+    if (declared := _DECLARATIONS.match(data)) is not None:
+        data = _as_other_doctype(declared) + data[declared.end() :]
     if "<![CDATA[" in data:
         data = _CDATA.sub(_unwrap, data)
+    if prefixes := frozenset(_BOUND_PREFIX.findall(data)):
+        data = _PREFIXED_TAG.sub(lambda t: f"<{t[1]}" if t[2] in prefixes else t[0], data)
     return _ENDED_TAG.sub(r"<\1\2></\1>", data)
+
+
+def _as_other_doctype(found: re.Match[str]) -> str:
+    """Put declarations into a document type of their own, which is dropped and counted."""
+    return f"{found[1]}><!doctype {re.sub('[<>]', ' ', found[2])}>"
 
 
 def _unwrap(found: re.Match[str]) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # begins as that of UTF-16 does
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
@@ -63,7 +65,7 @@ def decode_html(data: bytes, *, declared: bool = True) -> Decoded:
     for bom, marked in _BOMS:
         if data.startswith(bom):
             return _decode(data[len(bom) :], marked)
-    if (wide := _wide(data)) is not None:
+    if (wide := _wide(data) if declared else _wide_text(data)) is not None:
         return _decode(data, wide)
     encoding = declared_encoding(data) if declared else None
     if encoding in _MULTIBYTE:
@@ -98,6 +100,20 @@ def _wide(data: bytes) -> str | None:
     start = data[:256]
     for encoding in ("utf-16-le", "utf-16-be"):
         if start.startswith("<".encode(encoding)) and start.count(0) * 3 > len(start):
+            return encoding
+    return None
+
+
+def _wide_text(data: bytes) -> str | None:
+    """Recognise UTF-16 without a byte order mark where there is no markup.
+
+    The upper halves of the letters of Latin, Greek, Cyrillic, Hebrew and Arabic are control
+    characters by themselves, which no text is made of.
+    """
+    start = data[: min(len(data), _DECLARATION_BYTES) // 2 * 2]
+    first, second = (sum(byte < 9 for byte in half) for half in (start[::2], start[1::2]))
+    for encoding, upper, lower in (("utf-16-le", second, first), ("utf-16-be", first, second)):
+        if upper * 3 > len(start) and lower * 2 < upper:
             return encoding
     return None
 

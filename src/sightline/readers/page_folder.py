@@ -169,6 +169,10 @@ def find_pages(
         saved = {stem + ending for stem in stems for ending in _SAVED_FOLDERS}
         dropped["folders whose name begins with a dot"] += sum(f.startswith(".") for f in folders)
         dropped["links to folders"] += sum(Path(place, f).is_symlink() for f in folders)
+        for folder in (Path(place, f) for f in folders if f in saved and not f.startswith(".")):
+            if not folder.is_symlink():
+                count = _count_files(folder, suffixes, count_unreadable)
+                dropped["pages in folders of saved pages"] += count
         folders[:] = [f for f in folders if f not in saved and not f.startswith(".")]
         for path in (Path(place, name) for name in names):
             if path.suffix.lower() not in suffixes:
@@ -183,6 +187,13 @@ def find_pages(
             else:
                 pages.append(path)
     return sorted(pages)
+
+
+def _count_files(
+    folder: Path, suffixes: Container[str], on_error: Callable[[OSError], None]
+) -> int:
+    names = (name for _, _, names in os.walk(folder, onerror=on_error) for name in names)
+    return sum(Path(name).suffix.lower() in suffixes for name in names)
 
 
 def _is_ours(path: Path) -> bool:

@@ -20,11 +20,13 @@ def read_text(data: bytes) -> Page:
     if len(data) > MAX_BYTES:
         raise SightlineError(f"The text is larger than {MAX_BYTES // 2**20} MiB, the limit.")
     decoded = decode_html(data, declared=False)
-    text = decoded.text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n\n")
+    text = decoded.text.replace("\0", "")
+    zeros = len(decoded.text) - len(text)
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n\n")
     paragraphs = (found for part in _BLANK_LINES.split(text) for found in _unwrapped(part))
     blocks = tuple(Block(BlockKind.PARAGRAPH, paragraph) for paragraph in paragraphs)
     left_out = LeftOut()
-    left_out.text["invalid bytes"] += decoded.replaced
+    left_out.text["invalid bytes"] += decoded.replaced + zeros
     left_out.text = +left_out.text
     return Page(None, blocks, (), left_out=left_out)
 
