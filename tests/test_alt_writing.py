@@ -2,6 +2,7 @@
 
 import html as html_library
 import re
+import time
 import zipfile
 from dataclasses import replace
 
@@ -168,6 +169,75 @@ def test_word_files(tmp_path):
         differing = [n for n in old.namelist() if old.read(n) != new.read(n)]
     assert differing == ["word/document.xml"]
     docx.Document(str(tmp_path / "copy.docx"))
+
+
+def with_pictures(tmp_path, inner, members=()):
+    """Make a Word file with a paragraph, and a drawing of the pictures `i` and `j`."""
+    main = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    picture = tmp_path / "picture.png"
+    Image.new("RGB", (300, 200), "teal").save(picture)
+    relations = "".join(
+        f'<Relationship Id="{name}" Type="x/image" Target="{name}.png"/>' for name in "ij"
+    )
+    with zipfile.ZipFile(tmp_path / "a.docx", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr(
+            "word/document.xml",
+            f'<w:body xmlns:w="{main}"><w:p><w:r><w:t>A dog runs.</w:t></w:r></w:p>'
+            f"<w:p><w:r><w:drawing>{inner}</w:drawing></w:r></w:p></w:body>",
+        )
+        file.writestr("word/_rels/document.xml.rels", f"<x>{relations}</x>")
+        for name in "ij":
+            file.write(picture, f"word/{name}.png")
+        for name, data in members:
+            file.writestr(name, data)
+    return audit_article(read_article(tmp_path / "a.docx"))
+
+
+GROUP = (
+    "<docPr/><!-- <docPr --><wgp>"
+    + "".join(f'<pic><nvPicPr><cNvPr/></nvPicPr><blip embed="{n}"/></pic>' for n in "ij")
+    + "</wgp>"
+)
+
+
+def test_pictures_of_a_group_in_a_word_file_get_a_text_each(tmp_path):
+    alts = with_pictures(tmp_path, GROUP)
+    chosen = {0: candidate("One"), 1: candidate("Two")}
+    assert set(write_alts(alts, chosen, tmp_path / "copy.docx").written) == {0, 1}
+    copy = read_article(tmp_path / "copy.docx")
+    assert [image.alt for image in copy.images] == ["One", "Two"]
+
+
+def test_members_of_word_files_are_copied_as_they_are_packed(tmp_path):
+    members = [(f"word/{n}.xml", "<a><docPr/></a>") for n in range(3000)]
+    alts = with_pictures(tmp_path, GROUP, members)
+    started = time.process_time()
+    write_alts(alts, {0: candidate("One")}, tmp_path / "copy.docx")
+    assert time.process_time() - started < 5
+    with (
+        zipfile.ZipFile(tmp_path / "a.docx") as old,
+        zipfile.ZipFile(tmp_path / "copy.docx") as new,
+    ):
+        assert new.testzip() is None
+        assert new.namelist() == old.namelist()
+        for name in old.namelist()[1:]:
+            before, after = old.getinfo(name), new.getinfo(name)
+            assert (before.CRC, before.compress_size) == (after.CRC, after.compress_size)
+
+
+def test_a_word_file_beyond_the_limit_or_damaged_is_not_copied(tmp_path, monkeypatch):
+    alts = with_pictures(tmp_path, GROUP, [("word/last.bin", b"12345678" * 100)])
+    path = tmp_path / "a.docx"
+    whole = path.read_bytes()
+    start = whole.rindex(b"PK\3\4")
+    path.write_bytes(whole[:start] + b"PK\0\0" + whole[start + 4 :])
+    with pytest.raises(SightlineError, match="damaged"):
+        write_alts(alts, {0: candidate("One")}, tmp_path / "copy.docx")
+    path.write_bytes(whole)
+    monkeypatch.setattr("sightline.docx_alts._MOST_BYTES", 100)
+    with pytest.raises(SightlineError, match="the limit for writing"):
+        write_alts(alts, {0: candidate("One")}, tmp_path / "copy.docx")
+    assert not (tmp_path / "copy.docx").exists()
 
 
 def test_the_article_itself_and_other_formats_are_refused(tmp_path):

@@ -294,3 +294,161 @@ def test_nesting_up_to_the_limit_is_read(tmp_path):
         lambda data: data.replace(b"<w:body>", b"<w:body>" + deep),
     )  # fmt: skip
     assert read_docx(path).page.text == "Text."
+
+
+R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+NAMES = f'xmlns:w="{W}" xmlns:r="{R}"' + "".join(
+    f' xmlns:{name}="urn:{name}"' for name in ("mc", "v", "wp", "a", "pic", "c", "o", "wgp")
+)
+PARAGRAPH = "<w:p><w:r><w:t>{}</w:t></w:r></w:p>"
+
+
+def made(tmp_path, body, relations=(), parts=(), main="word/document.xml"):
+    """Make a file by hand: relations are `(id, kind, target)`, parts `(name, data)`."""
+    path = tmp_path / "made.docx"
+    related = "".join(
+        f'<Relationship Id="{i}" Type="{R}/{kind}" Target="{to}"/>' for i, kind, to in relations
+    )
+    folder = main.rpartition("/")[0]
+    with zipfile.ZipFile(path, "w") as file:
+        root = f'<x><Relationship Id="a" Type="{R}/officeDocument" Target="{main}"/></x>'
+        file.writestr("_rels/.rels", root)
+        file.writestr(main, f"<w:document {NAMES}><w:body>{body}</w:body></w:document>")
+        name = f"{folder}/_rels/document.xml.rels".lstrip("/")
+        file.writestr(name, f"<x>{related}</x>")
+        for name, data in parts:
+            file.writestr(name, data)
+    return path
+
+
+def left_out(path):
+    return read_docx(path).page.left_out
+
+
+def part(inner):
+    return f"<x {NAMES}>{inner}</x>"
+
+
+def test_what_a_document_at_the_root_refers_to_is_found(tmp_path):
+    notes = ("footnotes.xml", part(PARAGRAPH.format("A note")))
+    relations = [("n", "footnotes", "footnotes.xml")]
+    path = made(tmp_path, PARAGRAPH.format("Text."), relations, [notes], main="document.xml")
+    assert left_out(path).text == {"notes": 6}
+
+
+@pytest.mark.parametrize(
+    ("kind", "inner", "count"),
+    [
+        ("header", '<v:textpath string="CONFIDENTIAL"/>', {"headers and footers": 12}),
+        (
+            "chart",
+            "<c:pt>\n<c:v>Category</c:v></c:pt><a:t>Title</a:t>",
+            {"charts and diagrams": 13},
+        ),
+        ("footnotes", "<w:delText>Gone</w:delText><w:sym/>", {"notes": 5}),
+    ],
+)
+def test_text_of_any_form_in_other_parts_is_counted(tmp_path, kind, inner, count):
+    path = made(tmp_path, "", [("x", kind, "x.xml")], [("word/x.xml", part(inner))])
+    assert left_out(path).text == count
+
+
+def test_embedded_files_are_counted_wherever_they_are_referred_to(tmp_path):
+    relations = [
+        ("e", "oleObject", "embeddings/a.bin"), ("h", "header", "h.xml"),
+        ("l", "package", "no.xlsx"), ("a", "aFChunk", "unused.html"),
+    ]  # fmt: skip
+    inner = f'<x><Relationship Id="c" Type="{R}/package" Target="embeddings/b.xlsx"/></x>'
+    parts = [
+        ("word/embeddings/a.bin", "12345"), ("word/h.xml", part("")),
+        ("word/_rels/h.xml.rels", inner), ("word/embeddings/b.xlsx", "1234567"),
+        ("word/unused.html", "<p>No</p>"),
+    ]  # fmt: skip
+    assert left_out(made(tmp_path, "", relations, parts)).text == {
+        "embedded files (bytes)": 12,
+        "inserted files (bytes)": 9,
+        "parts that cannot be read (number)": 1,
+    }
+
+
+@pytest.mark.parametrize("kind", ["page", "column", "textWrapping"])
+def test_any_break_separates_words(tmp_path, kind):
+    body = f'<w:p><w:r><w:t>One</w:t><w:br w:type="{kind}"/><w:t>two</w:t></w:r></w:p>'
+    assert read_docx(made(tmp_path, body)).page.text == "One\ntwo"
+
+
+def test_of_forms_of_cells_one_is_read_and_deleted_cells_are_counted(tmp_path):
+    cell = "<w:tc>" + PARAGRAPH + "</w:tc>"
+    forms = (
+        f"<mc:AlternateContent><mc:Choice>{cell.format('new')}</mc:Choice>"
+        f"<mc:Fallback>{cell.format('old')}</mc:Fallback></mc:AlternateContent>"
+    )
+    control = f"<w:sdt><w:sdtContent>{cell.format('held')}</w:sdtContent></w:sdt>"
+    body = f"<w:tbl><w:tr>{forms}{control}<w:del>{cell.format('gone')}</w:del></w:tr></w:tbl>"
+    page = read_docx(made(tmp_path, body)).page
+    assert (page.text, page.left_out.text) == ("new | held", {"deleted text": 4})
+
+
+def drawn(inner):
+    return f"<w:p><w:r><w:drawing>{inner}</w:drawing></w:r></w:p>"
+
+
+def named_picture(identifier, described):
+    name = f"<pic:nvPicPr><pic:cNvPr {described}/></pic:nvPicPr>"
+    return f'<pic:pic>{name}<a:blip r:embed="{identifier}"/></pic:pic>'
+
+
+@pytest.mark.parametrize(
+    ("inner", "alts"),
+    [
+        ('<wp:docPr descr="All"/><wgp:wgp>' + named_picture("i", 'descr="One"')
+         + named_picture("j", "") + "</wgp:wgp>", ["One", "All"]),
+        ('<wp:docPr descr="Real"/>' + named_picture("i", 'descr="DSC1.JPG"'), ["Real"]),
+        ('<v:group><v:shape alt="A"><v:imagedata r:id="i"/></v:shape><v:shape alt="B">'
+         '<v:imagedata r:id="j"/></v:shape></v:group>', ["A", "B"]),
+        ('<v:group alt="All"><v:shape><v:imagedata r:id="i"/></v:shape><v:shape alt="B">'
+         '<v:imagedata r:id="j"/></v:shape></v:group>', ["All", "B"]),
+        ('<v:shape alt="A"><v:imagedata r:id="i"/></v:shape><v:shape><v:imagedata r:id="j"/>'
+         "</v:shape>", ["A", None]),
+    ],
+)  # fmt: skip
+def test_each_picture_of_a_group_has_its_own_alternative_text(tmp_path, inner, alts):
+    relations = [(name, "image", f"media/{name}.png") for name in "ij"]
+    page = read_docx(made(tmp_path, drawn(inner), relations)).page
+    assert [image.alt for image in page.images] == alts
+
+
+TWO_PAGES = (
+    b"MIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=B\r\n\r\n--B\r\n"
+    b"Content-Type: text/html; charset=windows-1251\r\n\r\n<p>\xcf\xf0\xe8\xe2\xe5\xf2</p>\r\n"
+    b"--B\r\nContent-Type: text/html\r\n\r\n<p>Second</p>\r\n"
+    b"--B\r\nContent-Type: text/plain\r\n\r\nPlain\r\n--B--\r\n"
+)
+
+
+def test_all_pages_of_an_inserted_message_are_read_in_their_encodings(tmp_path):
+    body = '<w:p><w:r><w:t>Around.</w:t><w:altChunk r:id="a"/></w:r></w:p>'
+    path = made(tmp_path, body, [("a", "aFChunk", "a.mht")], [("word/a.mht", TWO_PAGES)])
+    page = read_docx(path).page
+    assert [block.text for block in page.blocks] == ["Around.", "Привет", "Second"]
+    assert page.left_out.text == {"inserted files (bytes)": 5}
+
+
+def test_a_message_whose_page_cannot_be_decoded_is_counted(tmp_path):
+    data = (
+        b"MIME-Version: 1.0\r\nContent-Type: text/html\r\n"
+        b"Content-Transfer-Encoding: base64\r\n\r\n!!!"
+    )
+    relations, parts = [("a", "aFChunk", "a.mht")], [("word/a.mht", data)]
+    path = made(tmp_path, '<w:altChunk r:id="a"/>', relations, parts)
+    assert left_out(path).text == {"inserted files (bytes)": len(data)}
+
+
+def test_everything_of_a_kind_is_counted_not_only_the_first(tmp_path):
+    art = '<v:shape><v:textpath string="AAAAA"/></v:shape>'
+    choices = '<w:sdt><w:sdtPr><w:listItem w:displayText="Yes" w:value="1"/></w:sdtPr></w:sdt>'
+    body = drawn(art * 2 + '<c:chart r:id="c"/><c:chart r:id="d"/>') + choices
+    body += f"<w:p>{choices}<w:r>{art}</w:r></w:p><w:tbl>{choices}</w:tbl>"
+    found = left_out(made(tmp_path, body))
+    assert found.text == {"word art": 15, "choices of form fields": 9}
+    assert found.images == {"chart or diagram": 2}

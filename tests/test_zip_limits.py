@@ -90,6 +90,31 @@ def test_xml_may_name_a_document_type_that_is_not_loaded():
     assert parse_xml(b'<!DOCTYPE a PUBLIC "-//X" "http://127.0.0.1/a.dtd"><a/>').tag == "a"
 
 
+ELSEWHERE = '<!DOCTYPE a SYSTEM "http://127.0.0.1/a.dtd">'
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_entities_of_html_have_their_meaning_and_no_other_is_lost(encoding):
+    text = f"{ELSEWHERE}<a b=\"&amp;&#233;'&quot;\" c='\"&lt;'>caf&eacute; &amp; &hellip;</a>"
+    root = parse_xml(text.encode(encoding))
+    assert (root.text, root.attrib) == ("caf\xe9 & \u2026", {"b": "&\xe9'\"", "c": '"<'})
+    for start, unknown in (
+        (ELSEWHERE, "<a>one &secret; two</a>"),
+        (ELSEWHERE, '<a><b c="&amp;" d="1 &eacute; 2"/></a>'),
+        (ELSEWHERE, "<a b='&secret;'/>"),
+        ("<!DOCTYPE a [%more;]>", "<a b='&secret;'/>"),
+        ("<!DOCTYPE a [%more;]>", "<a>&secret;</a>"),
+    ):
+        with pytest.raises(SightlineError, match="entities of another file"):
+            parse_xml((start + unknown).encode(encoding))
+
+
+@pytest.mark.parametrize("name", ["shift_jis", "hex", "utf-7", "idna", "punycode", "nonsense"])
+def test_an_encoding_that_is_not_read_is_a_sentence(name):
+    with pytest.raises(SightlineError, match="encoding that cannot be read"):
+        parse_xml(f'<?xml version="1.0" encoding="{name}"?><a/>'.encode())
+
+
 def test_deep_and_broken_xml():
     deep = io.BytesIO()
     deep.write(b"<a>" * (MAX_DEPTH + 1) + b"</a>" * (MAX_DEPTH + 1))

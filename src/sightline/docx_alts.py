@@ -1,54 +1,65 @@
 """Alternative texts in Word files: `descr` of the `docPr` that each picture has.
 
-As in `image_places`, the pictures are found by reading a copy in which each carries its number.
-All other members of the file are copied as they are.
+Pictures of a group have a `cNvPr` each. As in `image_places`, the pictures are found by reading a
+copy in which each carries its number. All members but the document itself, which is the only one
+that images are read from, are copied as they are packed.
 """
 
 from __future__ import annotations
 
-import io
 import re
+import struct
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from sightline.articles import Article
 from sightline.isolation import read_contents
 from sightline.pages import Page
 from sightline.problems import SightlineError
+from sightline.readers.docx_parts import main_part
 from sightline.source_edits import SourceText, splice
 from sightline.tag_attributes import set_attribute
 from sightline.zip_limits import Archive
 
-_PICTURE = re.compile(r"<(?:[\w.-]+:)?docPr(?=[\t\n\r />])")
+# What looks like a tag in a comment is none, and its attributes might end nowhere.
+_PICTURE = re.compile(
+    r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>"
+    r"|<(?P<name>(?:[\w.-]+:)?(?:docPr|cNvPr))(?=[\t\n\r />])",
+    re.S,
+)
 _MARK = "\ue000{}\ue001"
 _NUMBER = re.compile("\ue000(\\d+)\ue001")
-
-
-@dataclass(frozen=True, slots=True)
-class _Picture:
-    member: str
-    #: Where the name of its tag ends in the text of the member.
-    place: int
+#: Packed bytes of all members. The copy is held in memory once, and members may overlap.
+_MOST_BYTES = 256 * 2**20
+_BLOCK = 2**20
+_LOCAL_HEADER = struct.Struct("<4s22xHH")  # its mark; the lengths of the name and of more
+_SIZES_FOLLOW = 0x8  # a flag: they stand after the data, not before it
 
 
 def set_docx_alts(article: Article, texts: Mapping[int, str]) -> tuple[bytes, set[int]]:
     """Give the file with these texts for the images of these indexes, and which were found."""
-    members = _read_members(article.path)
-    parts = {
-        name: SourceText.decode(data, declared=True)
-        for name, data in members.items()
-        if name.endswith(".xml") and b"docPr" in data
-    }
-    pictures = [
-        _Picture(name, match.end())
-        for name, part in parts.items()
-        for match in _PICTURE.finditer(part.text)
-    ]
-    marks = {number: _MARK.format(number) for number in range(len(pictures))}
-    marked = _read(_packed(article.path, members | _with(parts, pictures, marks)))
+    name, part = _read_part(article.path)
+    places = [match.end() for match in _PICTURE.finditer(part.text) if match["name"]]
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy.docx"
+        marks = {place: _MARK.format(number) for number, place in enumerate(places)}
+        _write_copy(article.path, name, _with(part, marks), copy)
+        numbers = _numbers(article, read_contents(copy, "docx").page, texts)
+        new = {places[number]: texts[index] for number, index in numbers.items()}
+        _write_copy(article.path, name, _with(part, new), copy)
+        found = set(numbers.values())
+        page = read_contents(copy, "docx").page
+        expected = [texts[n] if n in found else i.alt for n, i in enumerate(article.page.images)]
+        if [i.alt for i in page.images] != expected or page.text != article.page.text:
+            raise _unlike(article.path)
+        return copy.read_bytes(), found
+
+
+def _numbers(article: Article, marked: Page, texts: Mapping[int, str]) -> dict[int, int]:
+    """Give the images that texts are for, by the numbers that the copy's images carry."""
     if [i.source for i in marked.images] != [i.source for i in article.page.images]:
         raise _unlike(article.path)
     numbers: dict[int, int] = {}
@@ -56,16 +67,7 @@ def set_docx_alts(article: Article, texts: Mapping[int, str]) -> tuple[bytes, se
         match = _NUMBER.fullmatch(image.alt or "")
         if index in texts and match is not None:
             numbers[int(match[1])] = index
-    new = {number: texts[index] for number, index in numbers.items()}
-    data = _packed(article.path, members | _with(parts, pictures, new))
-    found = set(numbers.values())
-    expected = [
-        texts[n] if n in found else image.alt for n, image in enumerate(article.page.images)
-    ]
-    copy = _read(data)
-    if [i.alt for i in copy.images] != expected or copy.text != article.page.text:
-        raise _unlike(article.path)
-    return data, found
+    return numbers
 
 
 def _unlike(path: Path) -> SightlineError:
@@ -75,48 +77,78 @@ def _unlike(path: Path) -> SightlineError:
     )
 
 
-def _with(
-    parts: Mapping[str, SourceText], pictures: list[_Picture], texts: Mapping[int, str]
-) -> dict[str, bytes]:
-    """Give the members that change, with texts for the pictures of these numbers."""
-    changed = {}
-    for name, part in parts.items():
-        edits = [
-            set_attribute(part, pictures[number].place, "descr", text)
-            for number, text in texts.items()
-            if pictures[number].member == name
-        ]
-        if edits:
-            changed[name] = part.encode(splice(part.text, edits))
-    return changed
+def _with(part: SourceText, texts: Mapping[int, str]) -> bytes:
+    """Give the document with texts for the pictures at these places."""
+    edits = [set_attribute(part, place, "descr", text) for place, text in texts.items()]
+    return part.encode(splice(part.text, edits))
 
 
-def _read_members(path: Path) -> dict[str, bytes]:
-    """Read all members; of two with one name, the last is taken, as the reader does."""
+def _read_part(path: Path) -> tuple[str, SourceText]:
+    """Read the document itself, which a child process has read before, within its limits."""
     try:
         with Archive(path) as archive:
-            return {name: archive.read(name) for name in archive.names()}
+            name = main_part(archive)
+            return name, SourceText.decode(archive.read(name), declared=True)
     except SightlineError as error:
         raise SightlineError(f"{path}: {error}") from error
 
 
-def _packed(path: Path, members: Mapping[str, bytes]) -> bytes:
-    """Pack members as they are packed in the file."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(out, "w") as copy:
-        copy.comment = archive.comment
-        for name, data in members.items():
-            info = archive.getinfo(name)
-            member = zipfile.ZipInfo(name, info.date_time)
-            member.compress_type = info.compress_type
-            member.external_attr, member.comment = info.external_attr, info.comment
-            member.create_system = info.create_system
-            copy.writestr(member, data)
-    return out.getvalue()
+def _write_copy(path: Path, name: str, data: bytes, target: Path) -> None:
+    """Write a copy of the file in which one member is new, packed as it was.
+
+    Of two members with one name, the last is taken, as the reader does.
+    """
+    try:
+        with (
+            path.open("rb") as file,
+            zipfile.ZipFile(file) as archive,
+            zipfile.ZipFile(target, "w") as copy,
+        ):
+            members = {member.filename: member for member in archive.infolist()}.values()
+            if sum(member.compress_size for member in members) > _MOST_BYTES:
+                raise SightlineError(
+                    f"{path}: is larger than {_MOST_BYTES // 2**20} MiB, the limit for writing "
+                    "alternative texts; make its pictures smaller."
+                )
+            copy.comment = archive.comment
+            for member in members:
+                if member.filename == name:
+                    copy.writestr(_described_as(member), data)
+                else:
+                    _copy_packed(file, member, copy)
+    except (zipfile.BadZipFile, EOFError, struct.error, ValueError) as error:
+        raise SightlineError(
+            f"{path}: is damaged, so that it cannot be copied as it is; nothing was written."
+        ) from error
 
 
-def _read(data: bytes) -> Page:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "copy.docx"
-        path.write_bytes(data)
-        return read_contents(path, "docx").page
+def _described_as(member: zipfile.ZipInfo) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(member.filename, member.date_time)
+    info.compress_type, info.create_system = member.compress_type, member.create_system
+    info.external_attr, info.comment = member.external_attr, member.comment
+    return info
+
+
+def _copy_packed(file: IO[bytes], member: zipfile.ZipInfo, copy: zipfile.ZipFile) -> None:
+    """Copy a member without unpacking it, which zipfile has no function for."""
+    file.seek(max(0, member.header_offset))  # what an archive says may be before its start
+    mark, *lengths = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+    if mark != b"PK\3\4":
+        raise EOFError
+    file.seek(sum(lengths), 1)
+    info = _described_as(member)
+    info.flag_bits = member.flag_bits & ~_SIZES_FOLLOW
+    info.CRC, info.file_size = member.CRC, member.file_size
+    info.compress_size = remaining = member.compress_size
+    out = copy.fp
+    assert out is not None  # it is open
+    info.header_offset = out.tell()
+    out.write(info.FileHeader())
+    while remaining:
+        block = file.read(min(remaining, _BLOCK))
+        if not block:
+            raise EOFError
+        out.write(block)
+        remaining -= len(block)
+    copy.filelist.append(info)
+    copy.start_dir = out.tell()  # where the next member goes

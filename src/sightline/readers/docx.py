@@ -18,6 +18,7 @@ from sightline.problems import SightlineError
 from sightline.readers.contents import Contents, read_image_files
 from sightline.readers.docx_parts import (
     Relation,
+    characters_of,
     count_other_parts,
     main_part,
     read_inserted,
@@ -34,7 +35,15 @@ _EMU_PER_PIXEL = 9525
 _ICON_SIDE = 32  # pixels; smaller than this both ways is no picture
 _LONGEST_CELL = 200  # characters of a cell that is joined with its row
 _SPACE = re.compile(r"[ \t\r\n\u00a0]+")
-_DELETED = ("del", "moveFrom")
+# Elements whose text is none of the document's, and what it counts as.
+_LEFT_OUT = {
+    "del": "deleted text",
+    "moveFrom": "deleted text",
+    "listEntry": "choices of form fields",
+    "listItem": "choices of form fields",
+    "textpath": "word art",
+    "sym": "signs without a meaning",
+}
 _PICTURES = ("blip", "imagedata")
 _NO_TEXT = frozenset(("pPr", "rPr", "instrText", "delText", "sectPr", "tblPr", "trPr", "tcPr"))
 
@@ -51,7 +60,7 @@ def read_docx(path: Path) -> Contents:
         part = main_part(archive)
         walk = _Walk(archive, read_styles(archive, part), read_relations(archive, part))
         walk.document(parse_xml(archive.read(part)))
-        count_other_parts(archive, walk.relations, walk.left_out)
+        count_other_parts(archive, walk.relations, walk.inserted, walk.left_out)
         sources = (i.source for i in walk.images if i.source not in walk.external)
         files = read_image_files(archive, sources, walk.left_out)
         title = read_title(archive)
@@ -75,10 +84,11 @@ class _Walk:
         self.images: list[PageImage] = []
         self.left_out = LeftOut()
         self.external: set[str] = set()
+        self.inserted: set[str] = set()  # files that were read or counted where they stand
         self.kind, self.level = BlockKind.PARAGRAPH, 0
         self.text = ""
         self.inside: list[PageImage] = []  # images of the paragraph under way
-        self.boxes: list[Element] = []  # its text boxes, which are read after it
+        self.boxes: list[Element] = []  # its text boxes and files, which are read after it
         # What was met of the document's text and images, whether it is read or left out.
         self.characters = self.pictures = 0
 
@@ -104,8 +114,8 @@ class _Walk:
                 self.paragraph(child)
             elif tag == "tbl":
                 self.table(child)
-            elif tag in _DELETED:
-                self._leave_out(child, "deleted text")
+            elif tag in _LEFT_OUT:
+                self._leave_out(child, _LEFT_OUT[tag])
             elif tag == "AlternateContent":
                 self.content(_choice(child))
             elif tag == "altChunk":
@@ -117,17 +127,22 @@ class _Walk:
         relation = self.relations.get(attribute(element, "id") or "")
         if relation is None or relation.is_external or relation.target not in self.archive:
             self.left_out.text["inserted files that are missing (number)"] += 1
-        elif (page := read_inserted(self.archive, relation.target, self.left_out)) is not None:
-            self.blocks += page.blocks
+        else:
+            self.inserted.add(relation.target)
+            for page in read_inserted(self.archive, relation.target, self.left_out):
+                self.blocks += page.blocks
 
     def paragraph(self, element: Element) -> None:
-        """Read a paragraph, then its text boxes."""
+        """Read a paragraph, then its text boxes and the files inserted in it."""
         self.kind, self.level = self._kind(element)
         self.runs(element)
         self.end_paragraph()
         boxes, self.boxes = self.boxes, []
         for box in boxes:
-            self.content(box)
+            if local(box.tag) == "altChunk":
+                self._inserted(box)
+            else:
+                self.content(box)
 
     def end_paragraph(self) -> None:
         """Make a block of the text so far; an image without text stands after the block before."""
@@ -167,22 +182,19 @@ class _Walk:
             elif tag in ("tab", "ptab"):
                 self._add(" ")
             elif tag in ("br", "cr"):
-                if attribute(child, "type") not in ("page", "column"):
-                    self.text = self.text.rstrip(" ") + "\n" if self.text else ""
+                self.text = self.text.rstrip(" ") + "\n" if self.text else ""
             elif tag == "noBreakHyphen":
                 self._add("-")
-            elif tag in _DELETED:
-                self._leave_out(child, "deleted text")
+            elif tag in _LEFT_OUT:
+                self._leave_out(child, _LEFT_OUT[tag])
             elif tag == "r" and _is_hidden(child):
                 self._leave_out(child, "hidden text")
-            elif tag == "sym":
-                self.left_out.text["signs without a meaning"] += 1
-            elif tag == "listEntry":
-                self.left_out.text["choices of form fields"] += len(attribute(child, "val") or "")
             elif tag == "subDoc":
                 self.left_out.text["documents elsewhere (number)"] += 1
             elif tag == "AlternateContent":
                 self.runs(_choice(child))
+            elif tag == "altChunk":
+                self.boxes.append(child)
             elif tag in ("drawing", "pict", "object"):
                 self._drawing(child)
             elif tag not in _NO_TEXT:
@@ -198,19 +210,23 @@ class _Walk:
         elements = list(_within(drawing))
         self.boxes += [element for tag, element in elements if tag == "txbxContent"]
         named = dict(reversed(elements))  # the first of each name
-        described = named.get("docPr", named.get("shape"))
-        alt = _described(described)
         extent = named.get("extent")
         width, height = (_pixels(extent, "cx"), _pixels(extent, "cy"))
         decorative = "decorative" in named and attribute(named["decorative"], "val") in (
             "1",
             "true",
         )
-        if "textpath" in named:
-            self.left_out.text["word art"] += len(attribute(named["textpath"], "string") or "")
-        pictures = [e for tag, e in elements if tag in _PICTURES]
+        for tag, element in elements:
+            if tag == "textpath":
+                self._leave_out(element, _LEFT_OUT[tag])
+        pictures = list(_pictures(drawing))
         self.pictures += len(pictures)
-        for picture in pictures:
+        whole = named.get("docPr", named.get("shape") if len(pictures) == 1 else None)
+        # Of a picture alone, Word shows the drawing's text; its own is often the name of a file.
+        grouped = len(pictures) > 1 or "wgp" in named or "docPr" not in named
+        for picture, own in pictures:
+            described = own if own is not None and grouped else whole
+            alt = _described(described)
             source = self._source(picture)
             if source is None:
                 self.left_out.images["no source"] += 1
@@ -228,8 +244,8 @@ class _Walk:
                     decorative=decorative,
                 )
                 self.inside.append(image)
-        if not pictures and ("chart" in named or "relIds" in named):
-            self.left_out.images["chart or diagram"] += 1
+        charts = sum(tag in ("chart", "relIds") for tag, _ in elements)
+        self.left_out.images["chart or diagram"] += charts
 
     def _source(self, picture: Element) -> str | None:
         for name in ("embed", "link", "id"):
@@ -248,19 +264,28 @@ class _Walk:
                 self._row(row)
             elif tag == "AlternateContent":
                 self.table(_choice(row))
-            elif tag in _DELETED:
-                self._leave_out(row, "deleted text")
+            elif tag in _LEFT_OUT:
+                self._leave_out(row, _LEFT_OUT[tag])
             elif tag not in _NO_TEXT and tag != "tblGrid":
                 self.table(row)  # content controls around rows
 
+    def _cells(self, row: Element) -> Iterator[Element]:
+        """Yield the cells of a row, also of content controls; those of inner tables are theirs."""
+        for child in row:
+            tag = local(child.tag)
+            if tag == "tc":
+                yield child
+            elif tag == "AlternateContent":
+                yield from self._cells(_choice(child))
+            elif tag in _LEFT_OUT:
+                self._leave_out(child, _LEFT_OUT[tag])
+            elif tag not in _NO_TEXT:
+                yield from self._cells(child)
+
     def _row(self, row: Element) -> None:
         first_block, first_image = len(self.blocks), len(self.images)
-        cells = [element for element in row.iter() if local(element.tag) == "tc"]
-        inner = {id(deeper) for cell in cells for deeper in cell.iter() if deeper is not cell}
         texts = []
-        for cell in cells:
-            if id(cell) in inner:
-                continue  # of a table within this row's cell, which that cell reads
+        for cell in self._cells(row):
             start = len(self.blocks)
             self.content(cell)
             texts.append(" ".join(block.text for block in self.blocks[start:]))
@@ -275,6 +300,32 @@ class _Walk:
                 replace(b, kind=BlockKind.TABLE_CELL) if b.kind is BlockKind.PARAGRAPH else b
                 for b in found
             ]
+
+
+def _pictures(
+    element: Element, own: Element | None = None
+) -> Iterator[tuple[Element, Element | None]]:
+    """Yield the pictures of a drawing, each with what describes it and not all of the drawing."""
+    for child in element:
+        tag = local(child.tag)
+        if tag in _PICTURES:
+            yield child, own
+        if tag == "AlternateContent":
+            yield from _pictures(_choice(child), own)
+        elif tag != "txbxContent":
+            yield from _pictures(child, _own_description(child, own))
+
+
+def _own_description(element: Element, outer: Element | None) -> Element | None:
+    """Give what describes a shape: itself in VML, in DrawingML what its properties hold."""
+    if attribute(element, "alt") is not None:
+        return element
+    for child in element:
+        holder = child if local(child.tag).startswith("nv") else (child,)
+        for properties in holder:
+            if local(properties.tag) == "cNvPr" and attribute(properties, "descr"):
+                return properties
+    return outer
 
 
 def _within(drawing: Element) -> Iterator[tuple[str, Element]]:
@@ -296,13 +347,11 @@ def _choice(alternatives: Element) -> Element:
 def _held(element: Element) -> tuple[int, int]:
     """Count the characters and the pictures in an element; of several forms, the one to read."""
     tag = local(element.tag)
-    if tag in ("t", "delText"):
-        return len(element.text or ""), 0
     held = [_held(child) for child in element]
     if tag == "AlternateContent":
         return max(held, key=sum, default=(0, 0))
     characters, pictures = sum(c for c, _ in held), sum(p for _, p in held)
-    return characters, pictures + (tag in _PICTURES)
+    return characters + characters_of(tag, element), pictures + (tag in _PICTURES)
 
 
 def _described(element: Element | None) -> str | None:
