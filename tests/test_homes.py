@@ -43,7 +43,8 @@ HOMES = {
     "mscoco": "distractors splits",
     "page_folder": "page_corpus readers.text",
     "pairs": "pair_writing",
-    "pdf": "readers.pdf_annotations readers.pdf_captions readers.pdf_images readers.pdf_layout "
+    "pdf": "readers.pdf_annotations readers.pdf_blank readers.pdf_captions readers.pdf_images "
+    "readers.pdf_layout "
     "readers.pdf_paragraphs readers.pdf_text",
     "readers": "problems readers.compression readers.hessel2019 readers.native readers.parquet "
     "readers.recognition",

@@ -32,7 +32,7 @@ ORDER = [
     "document_rows", "unpacking", "conversion",
     "zip_limits", "safe_xml", "readers.contents", "readers.figure_captions",
     "readers.docx_styles", "readers.docx_parts", "readers.docx", "readers.epub",
-    "readers.pdf_annotations", "readers.pdf_layout",
+    "readers.pdf_annotations", "readers.pdf_blank", "readers.pdf_layout",
     "readers.pdf_text", "readers.pdf_images", "readers.pdf_paragraphs", "readers.pdf_captions",
     "readers.pdf", "isolation", "fetching",
     "paper", "histograms", "corpus_statistics", "image_folders", "distractors", "splits",

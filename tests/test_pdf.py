@@ -1,6 +1,7 @@
 """PDF: reading order, paragraphs, headings, images by their boxes, captions; hostile files."""
 
 import textwrap
+import zlib
 
 import pytest
 from made_files import PdfFile
@@ -8,6 +9,7 @@ from made_files import PdfFile
 from sightline.images import decode
 from sightline.pages import BlockKind
 from sightline.problems import SightlineError
+from sightline.readers import pdf_blank
 from sightline.readers.pdf import read_pdf
 from sightline.readers.pdf_layout import Box, Line, Picture, reading_order
 
@@ -202,6 +204,186 @@ def test_pages_without_text_among_others_are_counted(tmp_path):
     page = read_pdf(file.write(tmp_path / "a.pdf")).page
     assert page.left_out.text == {"pages without text: scans or drawings (number)": 1}
     assert page.left_out.images == {"background or scan of a page": 1}
+
+
+PACKED = zlib.compress(b"BT /F0 10 Tf 50 700 Td (These words are lost.) Tj ET")
+
+
+def with_second_page(file, contents, extra=b""):
+    """Add two pages: the contents of the second one are as given."""
+    file.page([(50, 700, 10, "Text on the page.")]).page()
+    head = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800]"
+    file.objects[file.pages[1] - 1] = b"%s %s %s >>" % (head, contents, extra)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("filters", "data"),
+    [
+        (b"/Filter /FlateDecode", b"x\x9c" + b"\xff" * 100),
+        (b"/Filter /FlateDecode", PACKED[:10]),
+        (b"/Filter [/FlateDecode]", b"junk"),
+        (b"/Filter /FooDecode", PACKED),
+        (b"", b"\x80\x90\xa0" * 20),
+        (b"", b"/Missing Do"),
+    ],
+)
+def test_pages_that_cannot_be_decoded_are_counted(tmp_path, filters, data):
+    file = PdfFile()
+    reference = b"/Contents %d 0 R" % file.stream(filters, data)
+    stamp = annotation(file, b"Stamp", (50, 600, 400, 620), b"A stamp.")
+    with_second_page(file, reference, b"/Annots [%d 0 R]" % stamp)
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    assert texts(page) == ["Text on the page.", "A stamp."]
+    assert page.left_out.text == {"pages that cannot be decoded (number)": 1}
+
+
+def test_contents_that_are_not_there_are_counted(tmp_path):
+    file = PdfFile()
+    with_second_page(file, b"/Contents %d 0 R" % file.add(b"null"))
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    assert page.left_out.text == {"pages that cannot be decoded (number)": 1}
+
+
+def test_contents_that_a_damaged_file_lost_are_counted(tmp_path):
+    path = with_second_page(PdfFile(), b"/Contents 99 0 R").write(tmp_path / "a.pdf")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"startxref", b"startxxxx").replace(b"xref\n0", b"xrxx\n9"))
+    page = read_pdf(path).page
+    assert texts(page) == ["Text on the page."]
+    assert page.left_out.text == {"pages that cannot be decoded (number)": 1}
+
+
+def test_blank_pages_are_not_counted(tmp_path):
+    file = PdfFile()
+    plain, empty = (
+        file.stream(b"", b"q 1 0 0 1 0 0 cm Q"),
+        file.stream(b"/Filter /FlateDecode", b""),
+    )
+    packed = file.stream(b"/Filter [ /FlateDecode ]", zlib.compress(b"q\nQ\n"))
+    both, none = file.add(b"[%d 0 R %d 0 R]" % (plain, packed)), file.add(b"[]")
+    file.page([(50, 700, 10, "Text on the page.")]).page()
+    for contents in (
+        *(b"", b"/Contents []", b"/Contents %d 0 R" % plain, b"/Contents %d 0 R" % empty),
+        *(b"/Contents %d 0 R" % both, b"/Contents [%d 0 R %d 0 R]" % (packed, empty)),
+        b"/Contents %d 0 R" % none,
+    ):
+        head = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800]"
+        file.pages.append(file.add(b"%s %s >>" % (head, contents)))
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    assert page.left_out.text == {}
+
+
+def test_pages_of_which_it_cannot_be_told_are_counted(tmp_path, monkeypatch):
+    path = PdfFile().page([(50, 700, 10, "Text on the page.")]).page().write(tmp_path / "a.pdf")
+    monkeypatch.setattr(pdf_blank, "_LARGEST_FILE", 100)
+    assert read_pdf(path).page.left_out.text == {"pages that cannot be decoded (number)": 1}
+
+
+@pytest.mark.parametrize(
+    ("on_page", "inherited"),
+    [
+        (b"/MediaBox [600 800 0 0]", b""),
+        (b"/MediaBox [0 800 600 0]", b""),
+        (b"/MediaBox [0 0 600 800] /CropBox [600 800 0 0]", b""),
+        (b"/MediaBox [0 0 600 800] /CropBox [0 0 0 0]", b""),
+        (b"/MediaBox [0 0 600 100] /CropBox [600 800 0 200]", b""),  # they share nothing
+        (b"/MediaBox [0 0 0 0]", b""),
+        (b"/MediaBox []", b""),
+        (b"", b""),
+        (b"", b"/MediaBox [0 2000 600 -50]"),
+    ],
+)
+def test_boxes_may_have_any_corners_be_empty_or_inherited(tmp_path, on_page, inherited):
+    file = PdfFile().page([(50, 1700 if inherited else 700, 10, "Text on the page.")])
+    page = file.pages[0] - 1
+    file.objects[page] = file.objects[page].replace(b"/MediaBox [0 0 600 800]", on_page)
+    path = file.write(tmp_path / "a.pdf")
+    data = path.read_bytes().replace(b"/Type /Pages", b"/Type /Pages " + inherited)
+    path.write_bytes(data)
+    page = read_pdf(path).page
+    assert texts(page) == ["Text on the page."]
+    assert page.left_out.text == {}
+
+
+def count_over_page(tmp_path, kind, words, flags=4, fields=True):
+    """Give what is counted of an annotation that is not drawn; words are its own and objects."""
+    file = PdfFile()
+    for number, value in enumerate(words[1:]):
+        assert file.add(value) == 5 + number  # after two fonts
+    over = annotation(file, kind, (50, 600, 400, 620), None, words[0], flags)
+    file.page([(50, 700, 10, "Text on the page.")], extra=b"/Annots [%d 0 R]" % over)
+    path = file.write(tmp_path / "a.pdf")
+    form = b"/AcroForm << /Fields [%s] >> /Lang" % (b"%d 0 R" % over if fields else b"")
+    path.write_bytes(path.read_bytes().replace(b"/Lang", form))
+    page = read_pdf(path).page
+    assert texts(page) == ["Text on the page."]
+    return page.left_out.text
+
+
+STREAM = b"<< /Length 9 >>\nstream\nAll of it\nendstream"
+PARENT = b"<< /FT /Tx /T (a) /V (All of it) >>"
+NOT_DRAWN = "form fields and notes that are not drawn"
+UNREADABLE = "annotations that cannot be read (number)"
+
+
+@pytest.mark.parametrize(
+    ("words", "counted"),
+    [
+        ((b"/FT /Tx /T (a) /V (All of it)",), {NOT_DRAWN: 9}),
+        ((b"/FT /Tx /T (a) /V 5 0 R", b"(All of it)"), {NOT_DRAWN: 9}),
+        ((b"/FT /Tx /T (a) /V 5 0 R", STREAM), {NOT_DRAWN: 9}),
+        ((b"/FT /Tx /T (a) /RV (<p>All of <b>it</b></p>)",), {NOT_DRAWN: 9}),
+        ((b"/FT /Ch /T (a) /V [(All of) (it)] /Opt [(All of) (no) (it)]",), {NOT_DRAWN: 8}),
+        ((b"/FT /Ch /T (a) /V 5 0 R /Opt [(one) (no) (it)]", b"[(one) (it)]"), {NOT_DRAWN: 5}),
+        ((b"/FT /Btn /T (a) /V /Yes",), {}),
+        ((b"/FT /Btn /T (a) /Ff 65536 /MK << /CA (Push) >>",), {
+            "buttons that are not drawn (number)": 1}),
+        ((b"/FT /Sig /T (a) /V 5 0 R", b"<< /Type /Sig >>"), {}),
+    ],
+)  # fmt: skip
+def test_values_of_fields_that_are_not_drawn_are_counted(tmp_path, words, counted):
+    assert count_over_page(tmp_path, b"Widget", words) == counted
+
+
+def test_inherited_values_are_counted(tmp_path):
+    file = PdfFile()
+    over = annotation(file, b"Widget", (50, 600, 400, 620), None, b"/Parent 6 0 R")
+    assert file.add(PARENT.replace(b">>", b"/Kids [%d 0 R] >>" % over)) == 6
+    file.page([(50, 700, 10, "Text on the page.")], extra=b"/Annots [%d 0 R]" % over)
+    path = file.write(tmp_path / "a.pdf")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"/Lang", b"/AcroForm << /Fields [6 0 R] >> /Lang"))
+    assert read_pdf(path).page.left_out.text == {NOT_DRAWN: 9}
+    path.write_bytes(data)  # without a form nobody knows of what is inherited
+    assert read_pdf(path).page.left_out.text == {UNREADABLE: 1}
+
+
+@pytest.mark.parametrize(
+    ("words", "counted"),
+    [
+        ((b"/Contents 5 0 R", b"(All of it)"), 9),
+        ((b"/Contents 5 0 R", STREAM), 9),
+        ((b"/RC (<p>All of <b>it</b></p>)",), 9),
+        ((b"/Contents [(All of it)]",), UNREADABLE),
+        ((b"/Contents 5 0 R", b"[(All of it)]"), UNREADABLE),
+    ],
+)
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [(b"Text", "comments"), (b"Popup", "comments"), (b"FreeText", NOT_DRAWN)],
+)
+def test_comments_are_counted_however_they_are_kept(tmp_path, kind, reason, words, counted):
+    expected = {UNREADABLE: 1} if counted == UNREADABLE else {reason: counted}
+    assert count_over_page(tmp_path, kind, words) == expected
+
+
+def test_values_outside_of_the_form_and_hidden_ones_are_counted(tmp_path):
+    words = b"/FT /Tx /T (a) /V 5 0 R"
+    assert count_over_page(tmp_path, b"Widget", (words, b"(All)"), fields=False) == {NOT_DRAWN: 3}
+    assert count_over_page(tmp_path, b"Widget", (words, b"(All)"), flags=2) == {"hidden": 3}
+    counted = count_over_page(tmp_path, b"Widget", (words, b"[(All)]"), fields=False)
+    assert counted == {UNREADABLE: 1}
 
 
 def test_a_page_of_pictures_without_text_is_told(tmp_path):

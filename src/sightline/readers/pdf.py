@@ -20,7 +20,8 @@ from sightline.pages import Block, BlockKind, LeftOut, Page, PageImage
 from sightline.problems import SightlineError
 from sightline.readers.contents import MAX_IMAGE_BYTES, Contents
 from sightline.readers.figure_captions import begins_like_figure_caption
-from sightline.readers.pdf_annotations import count_beside_pages, show_annotations
+from sightline.readers.pdf_annotations import count_beside_pages, open_form, show_annotations
+from sightline.readers.pdf_blank import count_undecoded
 from sightline.readers.pdf_captions import find_captions
 from sightline.readers.pdf_images import MAX_PIXELS, covers, draw_image, image_objects
 from sightline.readers.pdf_layout import Box, Item, Line, Picture, reading_order
@@ -57,8 +58,11 @@ class _Reading:
     """What was read so far."""
 
     document: Any
+    form: Any
     left_out: LeftOut = field(default_factory=LeftOut)
     pages: list[_PdfPage] = field(default_factory=list)
+    #: Pages that show nothing but what lies over them.
+    bare_pages: list[int] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     #: File names by content, and the pages that show it.
     names: dict[str | None, str] = field(default_factory=dict)
@@ -73,15 +77,18 @@ def read_pdf(path: Path, *, seconds: float = 8.0) -> Contents:
     """
     end = time.process_time() + seconds
     document = _open(path)
-    reading = _Reading(document)
     count = len(document)
-    for number in range(min(count, MAX_PAGES)):
-        if time.process_time() >= end:
-            break
-        _read_page(reading, number)
-    else:
-        number = min(count, MAX_PAGES)
+    with open_form(document) as form:
+        reading = _Reading(document, form)
+        for number in range(min(count, MAX_PAGES)):
+            if time.process_time() >= end:
+                break
+            _read_page(reading, number)
+        else:
+            number = min(count, MAX_PAGES)
     reading.left_out.text["pages beyond the limits (number)"] = count - number
+    undecoded = count_undecoded(path, reading.bare_pages)
+    reading.left_out.text["pages that cannot be decoded (number)"] = undecoded
     count_beside_pages(document, reading.left_out)
     if not any(page.lines for page in reading.pages):
         raise SightlineError(_no_text(reading.left_out))
@@ -119,15 +126,17 @@ def _read_page(reading: _Reading, number: int) -> None:
     left_out = reading.left_out
     try:
         page = reading.document[number]
-        if show_annotations(page, left_out):
+        if not pdfium.FPDFPage_CountObjects(page):
+            reading.bare_pages.append(number)
+        if show_annotations(page, reading.form, left_out):
             page.close()
             page = reading.document[number]
     except pypdfium2.PdfiumError:
         left_out.text["pages that cannot be read (number)"] += 1
         return
     text_page = pdfium.FPDFText_LoadPage(page)
-    crop = Box(*page.get_cropbox())
-    turn = find_turn(text_page, crop) if text_page else Turn(0, crop)
+    box = _shown_box(page)
+    turn = find_turn(text_page, box) if text_page else Turn(0, box)
     found = _PdfPage(number, turn.size[1])
     if text_page:
         characters = pdfium.FPDFText_CountChars(text_page)
@@ -141,6 +150,19 @@ def _read_page(reading: _Reading, number: int) -> None:
     _read_pictures(reading, page, turn, found)
     reading.pages.append(found)
     page.close()
+
+
+def _shown_box(page: Any) -> Box:
+    """Give the part of a page that is shown, also where the file gives its corners in any order.
+
+    PDFium knows boxes that pages inherit, and puts others in place of empty ones; what is empty
+    even so are two boxes that share nothing, of which the crop box is the one to go by.
+    """
+    box = Box(*page.get_bbox())
+    if box.width > 0 and box.height > 0:
+        return box
+    x1, y1, x2, y2 = page.get_cropbox()
+    return Box(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
 
 
 def _read_pictures(reading: _Reading, page: Any, turn: Turn, found: _PdfPage) -> None:

@@ -7,6 +7,9 @@ click, or is not shown at all, is counted.
 from __future__ import annotations
 
 import ctypes
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pypdfium2.raw as pdfium
@@ -14,6 +17,7 @@ import pypdfium2.raw as pdfium
 from sightline.pages import LeftOut
 
 MAX_ANNOTATIONS = 10_000  # of a page
+_MAX_OPTIONS = 1_000  # of a field that are looked at; what is chosen first counts in any case
 _HIDDEN = (
     pdfium.FPDF_ANNOT_FLAG_HIDDEN | pdfium.FPDF_ANNOT_FLAG_INVISIBLE | pdfium.FPDF_ANNOT_FLAG_NOVIEW
 )
@@ -25,15 +29,39 @@ _DRAW_NO_TEXT = frozenset(
         *(pdfium.FPDF_ANNOT_STRIKEOUT, pdfium.FPDF_ANNOT_CARET, pdfium.FPDF_ANNOT_FILEATTACHMENT),
     )
 )
+_TEXT_FIELDS = (
+    *(pdfium.FPDF_FORMFIELD_TEXTFIELD, pdfium.FPDF_FORMFIELD_COMBOBOX),
+    pdfium.FPDF_FORMFIELD_LISTBOX,
+)
+_NO_TEXT_FIELDS = (
+    *(pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD_RADIOBUTTON),
+    pdfium.FPDF_FORMFIELD_SIGNATURE,
+)
+_UNREADABLE = "annotations that cannot be read (number)"
+_TAG = re.compile(r"<[^>]*>")
 
 
-def show_annotations(page: Any, left_out: LeftOut) -> bool:
+@contextmanager
+def open_form(document: Any) -> Iterator[Any]:
+    """Open the form of a file, which knows the values that fields inherit; None if it has none."""
+    form = None
+    if pdfium.FPDF_GetFormType(document) != pdfium.FORMTYPE_NONE:
+        settings = pdfium.FPDF_FORMFILLINFO(version=2)  # has to live as long as the form
+        form = pdfium.FPDFDOC_InitFormFillEnvironment(document, settings)
+    try:
+        yield form
+    finally:
+        if form:
+            pdfium.FPDFDOC_ExitFormFillEnvironment(form)
+
+
+def show_annotations(page: Any, form: Any, left_out: LeftOut) -> bool:
     """Draw annotations into the page; says whether any was, so that it has to be loaded anew."""
     count = pdfium.FPDFPage_GetAnnotCount(page)
     if count > MAX_ANNOTATIONS:
         left_out.text["annotations beyond the limits (number)"] += count
         return False
-    shown = [_look_at(page, index, left_out) for index in range(count)]
+    shown = [_look_at(page, index, form, left_out) for index in range(count)]
     if not any(shown):
         return False
     done = pdfium.FPDFPage_Flatten(page, pdfium.FLAT_NORMALDISPLAY)
@@ -52,38 +80,90 @@ def count_beside_pages(document: Any, left_out: LeftOut) -> None:
         left_out.text["form of the kind XFA (number)"] += 1
 
 
-def _look_at(page: Any, index: int, left_out: LeftOut) -> bool:
+def _look_at(page: Any, index: int, form: Any, left_out: LeftOut) -> bool:
     """Count the text of an annotation that is not shown; says whether it is to be drawn."""
     annotation = pdfium.FPDFPage_GetAnnot(page, index)
     if not annotation:
-        left_out.text["annotations that cannot be read (number)"] += 1
+        left_out.text[_UNREADABLE] += 1
         return False
     try:
         kind = pdfium.FPDFAnnot_GetSubtype(annotation)
-        if kind in (pdfium.FPDF_ANNOT_LINK, pdfium.FPDF_ANNOT_POPUP):
-            return False  # a link's text is on the page, that of a window at what opens it
-        is_field = kind == pdfium.FPDF_ANNOT_WIDGET
-        text = _string(annotation, b"V" if is_field else b"Contents")
+        if kind == pdfium.FPDF_ANNOT_LINK:
+            return False  # its text is on the page
         mode = pdfium.FPDF_ANNOT_APPEARANCEMODE_NORMAL
         is_drawn = pdfium.FPDFAnnot_GetAP(annotation, mode, None, 0) > 2  # the end of a string
-        if pdfium.FPDFAnnot_GetFlags(annotation) & _HIDDEN:
-            left_out.text["hidden"] += text
-            return False
-        if kind == pdfium.FPDF_ANNOT_FREETEXT or is_field:
-            if not is_drawn:
-                left_out.text["form fields and notes that are not drawn"] += text
-        else:
-            left_out.text["comments"] += text
-        return is_drawn and kind not in _DRAW_NO_TEXT
+        is_hidden = bool(pdfium.FPDFAnnot_GetFlags(annotation) & _HIDDEN)
+        is_field = kind == pdfium.FPDF_ANNOT_WIDGET
+        is_note = is_field or kind == pdfium.FPDF_ANNOT_FREETEXT
+        if is_hidden or not is_drawn or not is_note:
+            reason = "form fields and notes that are not drawn" if is_note else "comments"
+            reason = "hidden" if is_hidden else reason
+            if is_field:
+                _count_field(annotation, form, reason, left_out)
+            else:
+                _count_comment(annotation, reason, left_out)
+        return is_drawn and not is_hidden and kind not in _DRAW_NO_TEXT
     finally:
         pdfium.FPDFPage_CloseAnnot(annotation)
 
 
-def _string(annotation: Any, key: bytes) -> int:
-    """Give how many characters a text of an annotation has."""
-    if pdfium.FPDFAnnot_GetValueType(annotation, key) != pdfium.FPDF_OBJECT_STRING:
-        return 0
-    size = pdfium.FPDFAnnot_GetStringValue(annotation, key, None, 0)
+def _count_comment(annotation: Any, reason: str, left_out: LeftOut) -> None:
+    """Count the text of a comment or note, which may be there only with its markup."""
+    text = _string(annotation, b"Contents") or _TAG.sub("", _string(annotation, b"RC"))
+    left_out.text[reason] += len(text.strip())
+    if not text and _has_other_value(annotation, b"Contents"):
+        left_out.text[_UNREADABLE] += 1
+
+
+def _count_field(annotation: Any, form: Any, reason: str, left_out: LeftOut) -> None:
+    """Count the value of a form field; a button's label cannot be read, and counts as one."""
+    kind = pdfium.FPDFAnnot_GetFormFieldType(form, annotation) if form else -1
+    if kind in _TEXT_FIELDS:
+        text = _field_value(annotation, form) or _TAG.sub("", _string(annotation, b"RV"))
+        left_out.text[reason] += len(text.strip())
+    elif kind == pdfium.FPDF_FORMFIELD_PUSHBUTTON:
+        has_label = pdfium.FPDFAnnot_HasKey(annotation, b"MK")
+        left_out.text["buttons that are not drawn (number)"] += bool(has_label)
+    elif kind not in _NO_TEXT_FIELDS:  # is no part of the form
+        text = _string(annotation, b"V") or _TAG.sub("", _string(annotation, b"RV"))
+        left_out.text[reason] += len(text.strip())
+        inherits = pdfium.FPDFAnnot_HasKey(annotation, b"Parent")
+        if not text and (inherits or _has_other_value(annotation, b"V")):
+            left_out.text[_UNREADABLE] += 1
+
+
+def _field_value(annotation: Any, form: Any) -> str:
+    """Give what is written in a field, or all that is chosen in a list."""
+    count = pdfium.FPDFAnnot_GetOptionCount(form, annotation)
+    chosen = [
+        _read(pdfium.FPDFAnnot_GetOptionLabel, form, annotation, index)
+        for index in range(min(count, _MAX_OPTIONS))
+        if pdfium.FPDFAnnot_IsOptionSelected(form, annotation, index)
+    ]
+    value = _read(pdfium.FPDFAnnot_GetFormFieldValue, form, annotation)
+    return max(value, "".join(chosen), key=len)
+
+
+def _string(annotation: Any, key: bytes) -> str:
+    """Give a text of an annotation; names and numbers are no text, a reference may lead to one."""
+    kind = pdfium.FPDFAnnot_GetValueType(annotation, key)
+    if kind not in (
+        *(pdfium.FPDF_OBJECT_STRING, pdfium.FPDF_OBJECT_STREAM),
+        pdfium.FPDF_OBJECT_REFERENCE,
+    ):
+        return ""
+    return _read(pdfium.FPDFAnnot_GetStringValue, annotation, key)
+
+
+def _has_other_value(annotation: Any, key: bytes) -> bool:
+    """Say whether a value is there of which PDFium gives no text, such as a list."""
+    kind = pdfium.FPDFAnnot_GetValueType(annotation, key)
+    return kind in (pdfium.FPDF_OBJECT_ARRAY, pdfium.FPDF_OBJECT_REFERENCE)
+
+
+def _read(get: Callable[..., int], *which: Any) -> str:
+    """Read a text by one of PDFium's functions, which tell its size if they get no place for it."""
+    size = get(*which, None, 0)
     buffer = (pdfium.FPDF_WCHAR * max(1, size // 2))()
-    pdfium.FPDFAnnot_GetStringValue(annotation, key, buffer, ctypes.sizeof(buffer))
-    return len(bytes(buffer).decode("utf-16-le", "replace").rstrip("\0").strip())
+    get(*which, buffer, ctypes.sizeof(buffer))
+    return bytes(buffer).decode("utf-16-le", "replace").rstrip("\0").strip()
