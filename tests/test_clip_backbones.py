@@ -366,7 +366,7 @@ def test_link_on_the_command_line_end_to_end(clip_folder, corpus, tmp_path):
     command += ["--matrix", "--policy", "mmc4", "-o", str(tmp_path / "links.jsonl")]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    said = f"{tmp_path / 'links.jsonl'}: 2 documents linked, as jsonl\n"
+    said = f"{tmp_path / 'links.jsonl'}: 2 documents linked, as jsonl; 2 images not read\n"
     assert (done.returncode, done.stdout, done.stderr) == (0, "", said)
     one, two = map(json.loads, (tmp_path / "links.jsonl").read_text().splitlines())
     assert [image["status"] for image in one["images"]] == ["ok", "undecodable", "ok", "ok"]
