@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 from command_server import sightline
+from counted_corpora import corpus_statistics
 from test_mscoco import coco
 from test_recipeqa import textual
 from test_recipeqa import write as write_questions
@@ -17,7 +18,6 @@ from test_vist import write as write_annotations
 
 from sightline.building import build_corpus
 from sightline.corpus import read
-from sightline.corpus_statistics import corpus_statistics
 from sightline.documents import Document
 from sightline.problems import Problems, SightlineError
 

@@ -3,11 +3,12 @@
 import statistics
 import tracemalloc
 
+from counted_corpora import corpus_statistics
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline import corpus_statistics as module
-from sightline.corpus_statistics import corpus_statistics, statistics_table
+from sightline.corpus_statistics import statistics_table
 from sightline.documents import Document
 from sightline.paper import TABLE_1
 

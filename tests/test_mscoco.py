@@ -4,10 +4,10 @@ from collections import Counter, defaultdict
 
 import orjson
 import pytest
+from counted_corpora import corpus_statistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.corpus_statistics import corpus_statistics
 from sightline.image_folders import ImageFolder
 from sightline.problems import ProblemError, Problems, SightlineError
 from sightline.readers.mscoco import read_mscoco

@@ -7,7 +7,6 @@ import pytest
 
 from sightline.reproduction.paper_results import (
     DATASETS,
-    FINE_TUNING,
     RESULTS,
     SPEARMAN_DC_AP,
     TITLES,
@@ -98,20 +97,6 @@ def test_the_main_tables_show_nostruct_with_the_mean_of_negatives(paper):
     assert (
         RESULTS["mscoco", "NoStruct mean", 10].auc > 35 + RESULTS["mscoco", "NoStruct hard", 20].auc
     )
-
-
-def test_the_fine_tuning_table(paper):
-    table = paper[paper.index("Fixed CNN") :]
-    seen = 0
-    for words, name in (("Fixed CNN", "fixed"), ("Finetuned CNN", "fine-tuned")):
-        line = next(line for line in table.splitlines() if words in line)
-        _, *cells = line.split("&")
-        for dataset, auc, loss in zip(("rqa", "diy", "wiki"), cells[::2], cells[1::2], strict=True):
-            found = figures(auc)
-            expected = (found[0][0] if found else None, figures(loss)[0][0])
-            assert FINE_TUNING[dataset, name] == expected
-            seen += 1
-    assert seen == len(FINE_TUNING) == 6
 
 
 def test_the_figures_in_the_text(paper):

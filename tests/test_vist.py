@@ -11,11 +11,11 @@ from collections import Counter, defaultdict
 
 import orjson
 import pytest
+from counted_corpora import corpus_statistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from sightline.corpus_statistics import corpus_statistics
 from sightline.image_folders import ImageFolder
 from sightline.problems import ProblemError, Problems, SightlineError
 from sightline.readers.vist import DII, SIS, read_dii_stress, read_vist, vist_files

@@ -6,7 +6,7 @@ The choices of training are in `settings`.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 #: How a similarity matrix becomes links; `linking.link` describes each.
 Policy = Literal["assignment", "dense", "top-k", "threshold", "mmc4"]
@@ -16,9 +16,18 @@ MaxLinks = Literal["all", "half"] | int
 Unit = Literal["sentence", "paragraph"]
 #: What `link` writes, and the service answers; but for web annotations also how the files end.
 LinkFormat = Literal["jsonl", "html", "annotations", "csv"]
+#: What the ending of a file says of its format.
+LINK_SUFFIXES: dict[str, LinkFormat] = {
+    **{f".{name}": name for name in get_args(LinkFormat)},
+    ".htm": "html",
+    ".json": "annotations",
+    ".jsonld": "annotations",
+}
 #: What `pairs` writes.
 PairFormat = Literal["jsonl", "csv", "webdataset"]
 #: What `convert` writes.
 CorpusFormat = Literal["native", "hessel2019", "mmc4", "obelics", "webdataset"]
+#: The splits that corpora usually have; a corpus may have others.
+SPLITS = ("train", "val", "test")
 #: Where shards are worked on.
 Engine = Literal["local", "ray", "spark"]

@@ -18,7 +18,7 @@ from sightline.readers.mmc4 import mmc4_record, with_matched_links
 from sightline.readers.native import write_jsonl
 from sightline.readers.obelics import obelics_record, with_layout_links, write_obelics_parquet
 from sightline.readers.parquet import write_parquet
-from sightline.readers.tar_shards import write_shard, write_shards
+from sightline.readers.tar_shards import SHARD_BYTES, write_shard, write_shards
 from sightline.readers.webdataset import MAX_IMAGE, is_webdataset, read_samples, sample_files
 from sightline.unpacking import image_extension, unpack_image
 
@@ -32,7 +32,6 @@ _SUFFIXES: dict[str, tuple[str, ...]] = {
     "hessel2019": (),
 }
 _NAME_IN_FOLDER = "documents.jsonl"
-_SHARD_BYTES = 10**9
 
 #: Gives the bytes of an image of a document, by its index.
 _Images = Callable[[int], bytes | None]
@@ -212,4 +211,4 @@ def _write_webdataset(
     if conversion.output.suffix == ".tar":
         write_shard(new, conversion.output)
     else:
-        write_shards(new, conversion.output, shard_bytes or _SHARD_BYTES)
+        write_shards(new, conversion.output, shard_bytes or SHARD_BYTES)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from sightline.choices import SPLITS
 from sightline.corpus import Corpus
 from sightline.corpus_statistics import CorpusStatistics, StatisticsCounter
 from sightline.documents import Document, split_name
@@ -32,7 +33,6 @@ FREQUENT = 5
 
 # Each pair of splits is compared. More are no splits, but another thing in the place of them.
 _MOST_SPLITS = 32
-_USUAL_SPLITS = ("train", "val", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def check_documents(corpus: Corpus) -> DocumentChecks:
 
 def split_order(splits: list[str]) -> list[str]:
     """Put train, val and test first, in this order."""
-    usual = [split for split in _USUAL_SPLITS if split in splits]
+    usual = [split for split in SPLITS if split in splits]
     return usual + [split for split in splits if split not in usual]
 
 

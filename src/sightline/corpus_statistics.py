@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from sightline.choices import SPLITS
 from sightline.documents import Document, split_name
 from sightline.histograms import mean_and_median
 from sightline.paper import DatasetRow
 
 #: Hashes of image names gathered before they are sorted in among the others.
 _UNSORTED = 2**16
-_SPLITS = ("train", "val", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,6 @@ class CorpusStatistics:
             "links": self.links,
             "unknown_links": self.unknown_links,
         }
-
-
-def corpus_statistics(documents: Iterable[Document]) -> CorpusStatistics:
-    """Go through a corpus once and count it."""
-    counter = StatisticsCounter()
-    for _ in counter.counted(documents):
-        pass
-    return counter.statistics()
 
 
 class StatisticsCounter:
@@ -182,7 +174,7 @@ def _documents(statistics: CorpusStatistics) -> str:
     splits: Counter[str | None] = Counter()
     for split, count in statistics.documents.items():
         splits[split_name(split)] += count
-    known = [splits.pop(split, 0) for split in _SPLITS]
+    known = [splits.pop(split, 0) for split in SPLITS]
     shown = ["/".join(f"{count:,}" for count in known)] if any(known) else []
     shown += [f"{count:,} {split or 'without split'}" for split, count in splits.items()]
     return " + ".join(shown) or "0/0/0"

@@ -10,7 +10,7 @@ from typing import IO, Literal, get_args
 
 from sightline.article_links import shown_article
 from sightline.article_page import render_article
-from sightline.choices import LinkFormat
+from sightline.choices import LINK_SUFFIXES, LinkFormat
 from sightline.decode_pool import DecodePool
 from sightline.files import atomic_writer, write_atomically
 from sightline.link_outputs import link_pieces, readable_lines, without_matrix
@@ -20,12 +20,6 @@ from sightline.progress import counted
 
 #: What is written: a format of files, or a list to read on a terminal.
 Form = Literal[LinkFormat, "list"]
-_SUFFIXES: dict[str, Form] = {
-    **{f".{name}": name for name in get_args(LinkFormat)},
-    ".htm": "html",
-    ".json": "annotations",
-    ".jsonld": "annotations",
-}
 
 
 def form_of(output: Path | None, asked: LinkFormat | None, on_terminal: bool) -> Form:
@@ -37,13 +31,13 @@ def form_of(output: Path | None, asked: LinkFormat | None, on_terminal: bool) ->
     if output.is_dir():  # for pages
         return "html"
     suffix = output.suffix.lower()
-    if suffix and suffix not in _SUFFIXES:
+    if suffix and suffix not in LINK_SUFFIXES:
         endings = ", ".join(f".{name}" for name in get_args(LinkFormat))
         raise SightlineError(
             f"{output}: links are not written as {suffix}; name a file that ends in {endings} or "
             ".json, or say with --format what it shall hold."
         )
-    return _SUFFIXES.get(suffix, "jsonl")
+    return LINK_SUFFIXES.get(suffix, "jsonl")
 
 
 def page_files(

@@ -19,12 +19,19 @@ from sightline.decode_pool import DecodePool
 from sightline.files import atomic_writer
 from sightline.pairs import Pair
 from sightline.problems import SightlineError
-from sightline.readers.tar_shards import SUFFIX, SampleFiles, write_shard, write_shards
+from sightline.readers.tar_shards import (
+    SHARD_BYTES,
+    SUFFIX,
+    SampleFiles,
+    write_shard,
+    write_shards,
+)
 from sightline.readers.webdataset import MAX_IMAGE
 from sightline.unpacking import image_extension
 
+#: Why a pair is left out that should have been written with its image.
+NO_FILE = "pairs without an image file"
 _SUFFIXES: dict[str, PairFormat] = {".jsonl": "jsonl", ".csv": "csv", SUFFIX: "webdataset"}
-_SHARD_BYTES = 10**9
 _COLUMNS = [column.name for column in fields(Pair) if column.name != "content"]
 _CHECKED_SIDE = 64  # pixels: enough to know that an image can be decoded
 
@@ -52,7 +59,7 @@ def write_pairs(
         samples = _samples(pairs, pool, left_out)
         if output.suffix == SUFFIX:
             return write_shard(samples, output)
-        return write_shards(samples, output, _SHARD_BYTES)
+        return write_shards(samples, output, SHARD_BYTES)
     with atomic_writer(output) as file:
         records = (_placed(pair, output, left_out) for pair in pairs)
         return _write_jsonl(records, file) if to == "jsonl" else _write_csv(records, file)
@@ -98,7 +105,7 @@ def _samples(
         data = _bytes(pair.content)
         extension = image_extension(data) if data is not None else None
         if data is None:
-            left_out["pairs without an image file"] += 1
+            left_out[NO_FILE] += 1
             continue
         (decoded,) = pool.decode_many([data], _CHECKED_SIDE)
         if extension is None or decoded.pixels is None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sightline.choices import SPLITS
+
 #: What `evaluate` scores besides models: `baselines.NAMES`, whose module takes long to import.
 BASELINES = ("random", "object-detection")
-_SPLITS = ("train", "val", "test")
 
 
 def models(incomplete: str) -> list[str]:
@@ -28,12 +29,12 @@ def backbones(incomplete: str) -> list[str]:
 
 def splits(incomplete: str) -> list[str]:
     """The usual splits, and every document; a corpus may have others."""
-    return _starting([*_SPLITS, "all"], incomplete)
+    return _starting([*SPLITS, "all"], incomplete)
 
 
 def new_splits(incomplete: str) -> list[str]:
     """The usual splits, where documents get theirs."""
-    return _starting(_SPLITS, incomplete)
+    return _starting(SPLITS, incomplete)
 
 
 def link_limits(incomplete: str) -> list[str]:

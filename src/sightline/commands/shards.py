@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sightline.choices import Engine, LinkFormat
+from sightline.choices import LINK_SUFFIXES, Engine
 from sightline.commands.options import WORK
 from sightline.console import say
 from sightline.problems import SightlineError
@@ -16,9 +16,6 @@ from sightline.problems import SightlineError
 if TYPE_CHECKING:
     from sightline.shard_work import Work
 
-
-# Names that stand for a file in other uses of -o.
-_FILES = {".json", ".jsonld", ".htm", *(f".{name}" for name in get_args(LinkFormat))}
 
 ShardWorkersOption = Annotated[
     int | None,
@@ -77,7 +74,7 @@ def work_on_shards(
 
     if output is None:
         raise SightlineError("Shards need a folder for their results; name one with -o.")
-    if output.is_file() or output.suffix in _FILES:
+    if output.is_file() or output.suffix in LINK_SUFFIXES:
         raise SightlineError(
             f"{output} is the name of a file; the results of shards need a folder."
         )

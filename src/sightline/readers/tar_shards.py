@@ -14,6 +14,8 @@ from sightline.problems import SightlineError
 from sightline.readers.tar_members import ARCHIVE_END, member_bytes
 
 SUFFIX = ".tar"
+#: Of one shard, about: large enough to be read at full speed.
+SHARD_BYTES = 10**9
 
 #: The files of a sample: what follows the number in the name, and the content.
 SampleFiles = Iterable[tuple[str, bytes]]

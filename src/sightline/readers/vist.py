@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sightline.choices import SPLITS
 from sightline.distractors import CaptionPool
 from sightline.documents import Document, FieldError, kind, split_name
 from sightline.image_folders import ImageFolder
@@ -71,7 +72,7 @@ def vist_files(folder: Path, tier: str) -> list[Path]:
         raise SightlineError(
             f"{folder}: no file train.{tier}.json, val.{tier}.json or test.{tier}.json here."
         )
-    return [found[split] for split in ("train", "val", "test") if split in found]
+    return [found[split] for split in SPLITS if split in found]
 
 
 def read_vist(

@@ -15,8 +15,7 @@ from sightline.analysis_tables import Table
 from sightline.html_writing import data_address, page_head, page_part, page_scripts
 from sightline.progress import duration
 from sightline.reproduction.paper_results import TITLES
-
-_METRICS = {"auc": "AUC", "p@1": "p@1", "p@5": "p@5"}
+from sightline.reproduction.result_tables import METRICS
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +102,12 @@ def _results(results: Mapping[str, Any]) -> str:
 def _score_table(rows: Sequence[Mapping[str, Any]], b: str, dataset: str | None) -> str:
     compared = dataset is not None
     heads = ["row"]
-    for name in _METRICS.values():
+    for name in METRICS.values():
         heads += [name, "95 %", *(["paper", "difference"] if compared else [])]
     lines = []
     for row in rows:
         cells = []
-        for metric in _METRICS:
+        for metric in METRICS:
             cells += _score_cells(row, metric, compared)
         lines.append(_line(str(row["row"]), cells))
     beside = f", beside the paper's {dict(TITLES).get(dataset, dataset)}" if dataset else ""  # type: ignore[call-overload]

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 
+from sightline.choices import SPLITS
 from sightline.corpus import Corpus
 from sightline.documents import Document, split_name
 from sightline.problems import Problems, SightlineError
@@ -51,7 +52,7 @@ def choose_documents(corpus: Corpus, documents: int | None, seed: int) -> Chosen
         splits[np.setdiff1d(training, kept)] = None
         notes.append(f"{documents:,} of {len(training):,} training documents, drawn by the seed")
     counts = Counter(split for split in splits if split is not None)
-    for name in ("train", "val", "test"):
+    for name in SPLITS:
         if not counts[name]:
             raise SightlineError(f"{corpus.path} has no documents for the split {name!r}.")
     chosen = _resplit(corpus, splits.tolist())
@@ -67,7 +68,7 @@ def choose_documents(corpus: Corpus, documents: int | None, seed: int) -> Chosen
 def _with_all_splits(splits: np.ndarray, seed: int) -> tuple[np.ndarray, list[str]]:
     """Splits in which none of the three is missing."""
     notes = []
-    splits[~np.isin(splits, ["train", "val", "test"])] = None
+    splits[~np.isin(splits, SPLITS)] = None
     if not (splits == "test").any():
         if (splits == "val").any():
             splits[splits == "val"] = "test"

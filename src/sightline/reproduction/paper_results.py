@@ -30,13 +30,6 @@ class Scores(NamedTuple):
     precision_at_5: float
 
 
-class FineTuning(NamedTuple):
-    """A cell pair of the fine-tuning table: test AUC in percent (None: N/A), negative test loss."""
-
-    auc: float | None
-    negative_loss: float
-
-
 class VarianceExplained(NamedTuple):
     """R2, in percent, of regressing AP's test AUC on a document's spread and content."""
 
@@ -148,16 +141,6 @@ RESULTS: dict[tuple[DatasetName, str, int], Scores] = {
     for negative_documents, table in zip(NEGATIVE_DOCUMENTS, tables, strict=True)
     for row, cells in table.items()
     for dataset, scores in zip(datasets, cells, strict=True)
-}
-
-#: Supplement, "WIKI Fine-tuning Details": AP on NASNetSmall, by dataset (also `wiki`) and CNN.
-FINE_TUNING: dict[tuple[str, Literal["fixed", "fine-tuned"]], FineTuning] = {
-    ("rqa", "fixed"): FineTuning(67.6, -0.37),
-    ("rqa", "fine-tuned"): FineTuning(65.7, -0.40),
-    ("diy", "fixed"): FineTuning(60.9, -0.37),
-    ("diy", "fine-tuned"): FineTuning(57.9, -0.39),
-    ("wiki", "fixed"): FineTuning(None, -0.26),
-    ("wiki", "fine-tuned"): FineTuning(None, -0.21),
 }
 
 #: Sections 4.1 and 5: Spearman correlation of the test documents' AUC between DC and AP at b = 10,

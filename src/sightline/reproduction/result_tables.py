@@ -20,7 +20,7 @@ from sightline.reproduction.results import RowResult
 from sightline.reproduction.rows import NAMES
 
 #: The columns: names as `scores.json` has them, in the order of `paper_results.Scores`.
-METRICS = ("auc", "p@1", "p@5")
+METRICS = {"auc": "AUC", "p@1": "p@1", "p@5": "p@5"}
 #: Values so close to the best of their column, in percentage points, are bold.
 _BOLD_WITHIN = 1.0
 # 81.1 - 1.0 is not 80.1 to a computer.

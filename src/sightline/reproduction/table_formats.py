@@ -16,7 +16,6 @@ from sightline.reproduction.result_tables import METRICS, Cell, ResultTable, Tab
 if TYPE_CHECKING:
     from rich.table import Table
 
-_HEADINGS = {"auc": "AUC", "p@1": "p@1", "p@5": "p@5"}
 #: Settings in which rows can differ beside their epochs, and their headings.
 _SHOWN_SETTINGS = {"dimension": "d", "learning_rate": "learning rate"}
 _NOTHING = "-"
@@ -169,7 +168,7 @@ def _score_grid(table: ResultTable, intervals: bool) -> _Grid:
     compared = table.dataset is not None
     header = ["row"]
     for metric in METRICS:
-        header.append(_HEADINGS[metric] + (" [95 %]" if intervals else ""))
+        header.append(METRICS[metric] + (" [95 %]" if intervals else ""))
         header += ["paper", "diff."] if compared else []
     rows = []
     for row in table.rows:
