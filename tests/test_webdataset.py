@@ -186,7 +186,7 @@ def test_sample_of_too_many_files(tmp_path, monkeypatch):
 # Archives that nobody vouches for
 
 
-def test_links_and_devices_are_ignored_and_counted(tmp_path):
+def test_what_belongs_to_no_sample_is_ignored_and_counted(tmp_path):
     data = (
         entry("0.json", kind=tarfile.SYMTYPE, linkname="/etc/passwd")
         + entry("0.txt", kind=tarfile.LNKTYPE, linkname="/etc/passwd")
@@ -195,6 +195,7 @@ def test_links_and_devices_are_ignored_and_counted(tmp_path):
         + entry("folder.json", kind=tarfile.DIRTYPE)
         + entry(".hidden", b"x")
         + entry("README", b"x")
+        + entry("a/._1.json", b"x")
         + sample("1")
     )
     documents, problems = read_tar(data + END, tmp_path)
@@ -204,6 +205,8 @@ def test_links_and_devices_are_ignored_and_counted(tmp_path):
         ("0.txt", "a hard link, which is ignored"),
         ("0.jpg", "a device, which is ignored"),
         ("0.png", "a pipe, which is ignored"),
+        (".hidden", "ignored: no part of a sample by its name"),
+        ("README", "ignored: no part of a sample by its name"),
     ]
 
 

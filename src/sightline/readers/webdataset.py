@@ -33,6 +33,8 @@ MAX_IMAGE = 100_000_000  # bytes; what `images.Limits` allows a file
 _MAX_MEMBERS = 10_000  # of one sample
 # The whole path up to the first dot of the file name, as WebDataset's own readers split it.
 _NAME = re.compile(r"((?:.*/|)[^./]+)\.([^/]+)", re.S)
+# What macOS puts beside every file of an archive: the file's attributes, no content.
+_METADATA = "._"
 _NUMBERED = re.compile(r"(\d{1,6})\.[^.]+")
 
 
@@ -119,6 +121,8 @@ def _groups(
                         yield key, parts
                     key, parts = name[1], {}
                 _add(shard, member, name[2].lower(), parts, problems)
+            elif not member.name.rpartition("/")[2].startswith(_METADATA):
+                problems.add(shard, member.name, None, "ignored: no part of a sample by its name")
     except TarError as error:
         problems.cut_off(shard, key, f"{error}; what came before is kept")
         cut = _NAME.fullmatch(error.name)
