@@ -129,8 +129,10 @@ def test_only_a_folder_of_its_own_is_written(tmp_path):
     with pytest.raises(SightlineError, match="no demo wrote"):
         copy_documents(thesis)
     assert [path.name for path in thesis.iterdir()] == ["index.html"]
-    with pytest.raises(SightlineError, match="is a file"):
-        copy_documents(thesis / "index.html")
+    for name in ("index.html", "new.html"):
+        with pytest.raises(SightlineError, match="is the name of a file"):
+            copy_documents(thesis / name)
+    assert [path.name for path in thesis.iterdir()] == ["index.html"]
 
 
 @pytest.fixture(scope="module")

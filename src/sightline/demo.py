@@ -72,8 +72,8 @@ class DemoFolder:
 def copy_documents(root: Path) -> DemoFolder:
     """Copy the bundled documents into a folder, new or a demo's."""
     folder = DemoFolder(root)
-    if root.exists() and not root.is_dir():
-        raise SightlineError(f"{root} is a file; name another folder with -o.")
+    if not root.is_dir() and (root.exists() or root.suffix.lower() in (".html", ".htm")):
+        raise SightlineError(f"{root} is the name of a file; name a folder with -o.")
     if root.is_dir() and any(root.iterdir()) and not (root / _MARK).exists():
         raise SightlineError(
             f"{root} holds files that no demo wrote, and nothing there is touched; name another "
