@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from made_files import CONTAINER, epub, picture
 from word_pages import MARKS, TAGS, lost_letters, page_with_words
+from word_trees import lost_in, tree_with_words, write_document
 
 from sightline import fetching, isolation
 from sightline.csv_cells import text_cell
@@ -205,9 +206,13 @@ def epub_parts(data: bytes, folder: Path) -> None:
 
 
 def docx_parts(data: bytes, folder: Path) -> None:
-    """A Word document whose text and relations are any bytes."""
+    """A Word document of any bytes and relations; of any tree all is read or counted."""
     import zipfile
 
+    tree = tree_with_words(data)
+    for place in ("body", "notes"):
+        path = write_document(folder / "a.docx", **{place: tree})
+        assert lost_in(tree, read_docx(path).page) == (0, 0)
     document, _, relations = data.partition(b"\0part\0")
     with zipfile.ZipFile(folder / "a.docx", "w") as file:
         file.writestr("_rels/.rels", DOCX_RELATIONS)
@@ -345,8 +350,11 @@ def _pdf() -> bytes:
     from made_files import PdfFile
 
     file = PdfFile()
-    image = file.image(1)
-    return _made(file.page([(50, 700, 10, "Some text.")], [(image, 50, 300, 90, 60)]).write)
+    form = b"/Subtype /Form /PatternType 1 /BBox [0 0 90 20] /Resources << /Font << /F0 3 0 R >> >>"
+    drawing = file.stream(form, b"BT /F0 9 Tf 1 1 Td (A mark.) Tj ET")
+    over = b"/Annots [<< /Subtype /Highlight /Rect [50 600 140 620] /AP << /N %d 0 R >> >>]" % drawing
+    shown = [(file.image(1), 50, 300, 90, 60)]
+    return _made(file.page([(50, 700, 10, "Some text.")], shown, extra=over).write)
 
 
 def _parquet() -> bytes:

@@ -10,7 +10,9 @@ extras `dev` and a Chromium.
 from __future__ import annotations
 
 import argparse
+import html
 import io
+import json
 import os
 import socket
 import subprocess
@@ -24,10 +26,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from picture_pages import STYLE, picture_tag, terminal_page
 from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from shown_commands import blocks
+
+from sightline.features import FeatureStore
 
 WIDTH, HEIGHT = 1200, 750
 #: Of the pictures, on the disk; a page of documentation loads several.
@@ -36,6 +41,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 #: An article that comes with the service, and the image of its surest link.
 TIDES = DOCS.parent / "src" / "sightline" / "service" / "examples" / "tides" / "article.html"
 SUREST = "[data-image='2']"
+BUILT = ("--unit", "sentence", "--links-from-layout", "--copy-images")
 
 
 def main() -> None:
@@ -101,6 +107,13 @@ def drawings(folder: Path) -> Path:
     return made
 
 
+def guam(folder: Path) -> None:
+    """The folder of pages of the tutorial on sites."""
+    demo(folder)
+    first = next(one for one in blocks(_tutorial("link_a_site")) if one.is_run)
+    shell(first.body, folder)
+
+
 def _tutorial(name: str) -> str:
     return (DOCS / "tutorials" / f"{name}.md").read_text("utf-8")
 
@@ -137,9 +150,7 @@ def point_at(image: Any) -> None:
 @contextmanager
 def site(page: Any, folder: Path) -> Iterator[bytes]:
     """The page that the tutorial on sites writes, its surest link pointed at."""
-    demo(folder)
-    first = next(one for one in blocks(_tutorial("link_a_site")) if one.is_run)
-    shell(first.body, folder)
+    guam(folder)
     sightline(folder, "link", "site/guam.html", "-o", "guam.links.html")
     page.goto((folder / "guam.links.html").as_uri())
     page.locator("[data-image='0']").first.hover()
@@ -167,19 +178,182 @@ def reproduce(page: Any, folder: Path) -> Iterator[bytes]:
 
 
 @contextmanager
+def train(page: Any, folder: Path) -> Iterator[bytes]:
+    """Loss and AUC over the epochs, as the report draws them."""
+    with reproduce(page, folder):
+        yield at(page, "#figures")
+
+
+@contextmanager
+def analyze(page: Any, folder: Path) -> Iterator[bytes]:  # noqa: ARG001
+    """The analysis in the report on the textbooks."""
+    page.goto((DOCS.parent / "results" / "reproduce" / "openstax" / "report.html").as_uri())
+    yield at(page, "#analysis")
+
+
+def at(page: Any, part: str) -> bytes:
+    """A picture of a page from one of its parts on."""
+    page.locator(part).evaluate("part => part.scrollIntoView({behavior: 'instant'})")
+    picture: bytes = page.screenshot()
+    return picture
+
+
+@contextmanager
+def alt(page: Any, folder: Path) -> Iterator[bytes]:
+    """The report on the alternative texts of the page of the tutorial on sites."""
+    guam(folder)
+    sightline(folder, "alt", "site/guam.html", "--all", "-o", "alt.html")
+    page.goto((folder / "alt.html").as_uri())
+    yield page.screenshot()
+
+
+@contextmanager
+def demo_index(page: Any, folder: Path) -> Iterator[bytes]:
+    """The first page of the demo."""
+    page.goto((demo(folder) / "index.html").as_uri())
+    yield page.screenshot()
+
+
+@contextmanager
+def build(page: Any, folder: Path) -> Iterator[bytes]:
+    """What became of a page: its document, with the links that its layout gives."""
+    guam(folder)
+    shell("mkdir -p one && cp -r site/images site/guam.html one", folder)
+    sightline(folder, "build", "pages", "one", "-o", "built", *BUILT)
+    sightline(folder, "corpus", "built", "--sample-page", "built.html", "--samples", "1")
+    page.goto((folder / "built.html").as_uri())
+    yield page.screenshot()
+
+
+@contextmanager
+def convert(page: Any, folder: Path) -> Iterator[bytes]:
+    """One document in three formats."""
+    record = {
+        "id": "guam",
+        "sentences": ["Palms stand in rows.", "A snake came by ship."],
+        "images": ["palms.jpg", "snake.jpg"],
+        "links": [[0, 0], [1, 1]],
+        "split": "train",
+    }
+    (folder / "one.jsonl").write_text(json.dumps(record))
+    shown = {"native": record}
+    for name in ("mmc4", "obelics"):
+        sightline(folder, "convert", "one.jsonl", f"one.{name}.jsonl", "--to", name)
+        shown[name] = json.loads((folder / f"one.{name}.jsonl").read_text())
+    columns = (
+        f"<div><h2>--to {name}</h2><pre>{html.escape(json.dumps(one, indent=1))}</pre></div>"
+        for name, one in shown.items()
+    )
+    page.set_content(f"{STYLE}<div class=columns>{''.join(columns)}</div>")
+    yield page.screenshot()
+
+
+@contextmanager
+def duplicates(page: Any, folder: Path) -> Iterator[bytes]:
+    """Pairs of images that look the same, as the command lists them."""
+    made = drawings(folder)
+    sightline(made, "duplicates", "corpus", "-o", "duplicates.jsonl")
+    pairs = [json.loads(line) for line in (made / "duplicates.jsonl").read_text().splitlines()]
+    shown = (
+        f"<figure>{picture_tag(made / 'corpus' / one['image'])}"
+        f"{picture_tag(made / 'corpus' / one['other_image'])}"
+        f"<figcaption>{one['document']} and {one['other_document']}: distance {one['distance']}"
+        "</figcaption></figure>"
+        for one in pairs[:12]
+    )
+    page.set_content(f"{STYLE}<div class=figures>{''.join(shown)}</div>")
+    yield page.screenshot()
+
+
+@contextmanager
+def features(page: Any, folder: Path) -> Iterator[bytes]:
+    """Images of the demo, and the row of numbers that each has in the store."""
+    documents = demo(folder) / "documents"
+    sightline(folder, "features", str(documents), "-o", "features")
+    store = FeatureStore.open(folder / "features")
+    rows = []
+    for image in list(store.id2row)[:8]:
+        (vector,) = store.vectors(store.rows([image]))
+        levels = 255 * (1 - vector / vector.max())
+        strip = Image.fromarray(levels.clip(0, 255).astype("uint8")[None]).resize((1280, 56), 0)
+        file = next((documents / "images").glob(f"{image}.*"))
+        numbers = " ".join(f"{value:.2f}" for value in vector[:12])
+        rows.append(
+            f"<tr><td>{picture_tag(file)}<td>{picture_tag(strip)}<br><code>{numbers} ...</code>"
+        )
+    page.set_content(f"{STYLE}<table>{''.join(rows)}</table>")
+    yield page.screenshot()
+
+
+@contextmanager
+def pairs(page: Any, folder: Path) -> Iterator[bytes]:
+    """The surest pairs of the demo's documents."""
+    options = ("-o", "pairs.jsonl", "--min-confidence", "0.2")
+    sightline(folder, "pairs", str(demo(folder) / "documents"), *options)
+    found = [json.loads(line) for line in (folder / "pairs.jsonl").read_text().splitlines()]
+    shown = (
+        f"<figure class=pair>{picture_tag(folder / one['image'])}"
+        f"<figcaption>{html.escape(one['sentence'])}<br><b>{one['confidence']:.0%}</b>"
+        "</figcaption></figure>"
+        for one in sorted(found, key=lambda one: -one["confidence"])[:8]
+    )
+    page.set_content(f"{STYLE}<div class=figures>{''.join(shown)}</div>")
+    yield page.screenshot()
+
+
+@contextmanager
+def doctor(page: Any, folder: Path) -> Iterator[bytes]:
+    """What the command says on a terminal."""
+    page.set_content(terminal_page(folder, "sightline doctor"))
+    yield page.screenshot()
+
+
+@contextmanager
+def settings(page: Any, folder: Path) -> Iterator[bytes]:
+    """What is set and by whom, on a terminal."""
+    demo(folder)
+    shown = [one for one in blocks((DOCS / "howto" / "settings.md").read_text()) if one.is_run]
+    shell(shown[0].body, folder)
+    page.set_content(terminal_page(folder, shown[1].body.strip()))
+    yield page.screenshot()
+    (folder / "sightline.toml").unlink()
+
+
+@contextmanager
+def evaluate(page: Any, folder: Path) -> Iterator[bytes]:
+    """A corpus with the model: documents by their AUC, wrong and missed links marked."""
+    documents = str(demo(folder) / "documents")
+    with served(folder, "--corpus", documents) as address:
+        page.goto(f"{address}/#corpus")
+        page.locator("#scored", has_text="9 documents").wait_for()
+        page.locator("#rows button").first.click()
+        frame = page.frame_locator("#frame iframe")
+        frame.locator("[data-image='0']").first.scroll_into_view_if_needed()
+        page.wait_for_timeout(1000)  # for the pictures
+        yield page.screenshot()
+
+
+@contextmanager
 def service(page: Any, folder: Path) -> Iterator[bytes]:
     """The web page of the service with its example."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "sightline", "serve", "--port", str(port)]
-    server = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
-    try:
-        _wait(f"http://127.0.0.1:{port}/readyz")
-        page.goto(f"http://127.0.0.1:{port}/")
+    with served(folder) as address:
+        page.goto(f"{address}/")
         page.locator("#examples button").first.click()
         point_at(page.frame_locator("#frame iframe").locator(SUREST).first)
         yield page.screenshot()
+
+
+@contextmanager
+def served(folder: Path, *options: str) -> Iterator[str]:
+    """The address of a service that is ready."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "sightline", "serve", "--port", str(port), *options]
+    server = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
+    try:
+        _wait(f"http://127.0.0.1:{port}/readyz")
+        yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
         server.wait()
@@ -201,6 +375,18 @@ PICTURES = {
     "corpus": corpus,
     "reproduce": reproduce,
     "service": service,
+    "alt": alt,
+    "analyze": analyze,
+    "build": build,
+    "convert": convert,
+    "demo": demo_index,
+    "doctor": doctor,
+    "duplicates": duplicates,
+    "evaluate": evaluate,
+    "features": features,
+    "pairs": pairs,
+    "settings": settings,
+    "train": train,
 }
 
 if __name__ == "__main__":

@@ -226,7 +226,10 @@ def test_the_report_as_a_page_as_json_and_as_text(folder, model, tmp_path):
     shown = page.read_text()
     assert out == "" and f"{page}: 4 images, 3 findings" in words
     assert shown.startswith("<!doctype html>") and shown.count("<img ") == 4
-    assert "Sentences on offer" in shown and "policy mmc4" in shown
+    assert "Sentences on offer, best first" in shown and "policy mmc4" in shown
+    out, _ = sightline("alt", folder / "page.html", "--model", model)
+    before, _, offered = out.partition("    sentences on offer, best first:\n    1. ")
+    assert "    1. " not in before and "    2. " in offered
     sightline("alt", folder / "page.html", "--check", "-o", page, expect=1)
     assert "Sentences on offer" not in page.read_text()
     sightline("alt", folder, "--check", "-o", tmp_path / "pages", expect=1)
@@ -251,10 +254,11 @@ def test_check_of_a_folder_and_of_what_cannot_be_read(folder):
     records = [json.loads(line) for line in out.splitlines()]
     assert [r["findings"] for r in records] == [0, 3]
     assert "candidates" not in records[1]["images"][0]
-    sightline("alt", folder / "good.md", folder / "none.md", "--check", expect=1)
+    (folder / "bad.docx").write_bytes(b"PK no archive")
+    sightline("alt", folder / "good.md", folder / "bad.docx", "--check", expect=1)
     report = folder / "report.txt"
-    _, words = sightline("alt", folder / "none.md", "--check", "-o", report, expect=1)
-    assert "no such file" in words and "No article could be read." in words
+    _, words = sightline("alt", folder / "bad.docx", "--check", "-o", report, expect=1)
+    assert "skipped" in words and "No article could be read." in words
     assert not report.exists()
     sightline("alt", folder / "good.md", "--check", "--write", folder / "x.md", expect=2)
     sightline("alt", folder / "good.md", folder / "good.md", "--write", folder / "x", expect=2)
@@ -274,3 +278,9 @@ def test_json_has_candidates_and_what_was_written(folder, model):
     assert (folder / "page.html").read_bytes() == before
     _, words = sightline("alt", folder / "copy.html", "--check", expect=1)
     assert "1 finding in" in words  # the repeated caption, which someone wrote
+
+
+def test_a_file_that_is_not_there_is_told_with_what_was_probably_meant(folder):
+    _, words = sightline("alt", folder / "pag.html", "--check", expect=1)
+    assert words.startswith(f"Error: {folder / 'pag.html'}: no such file or folder.")
+    assert "Did you mean 'page.html'" in words

@@ -10,6 +10,7 @@ from test_image_features import link_model
 
 from sightline.article_folders import without_folders
 from sightline.articles import read_article
+from sightline.link_writing import page_files
 from sightline.problems import SightlineError
 from sightline.readers.text import MAX_BYTES, read_text
 
@@ -154,6 +155,31 @@ def test_a_second_run_does_not_read_what_the_first_wrote(tmp_path):
     _, words = sightline(*command, tmp_path / "links.jsonl")
     ids = [json.loads(line)["id"] for line in (tmp_path / "links.jsonl").open()]
     assert ids == [str(folder / "a.md"), str(folder / "b.html")]
+
+
+def test_pages_of_a_folder_lie_as_its_articles_do(tmp_path):
+    names = ("settings.md", "howto/settings.md", "howto/settings.html", "howto/more/a.md")
+    site = write(tmp_path / "site", *names, "howto/b.png")
+    link_model("efficientnet-lite0").save_pretrained(tmp_path / "model")
+    out = tmp_path / "out"
+    command = ["link", site, "--format", "html", "-o", out]
+    _, words = sightline(*command, "--model", tmp_path / "model")
+    assert {file.relative_to(out).as_posix() for file in out.rglob("*.html")} == {
+        "settings.links.html",
+        "howto/settings.links.html",
+        "howto/settings-2.links.html",
+        "howto/more/a.links.html",
+    }
+    assert f"{out}/howto/more/a.links.html: " in words
+    sightline("alt", site, "--check", "-o", tmp_path / "alts")
+    assert (tmp_path / "alts/howto/settings.alt.html").is_file()
+
+
+def test_no_page_leaves_the_folder_for_pages(tmp_path):
+    named = [tmp_path / "a/../../x.md", tmp_path / "b/y.md", tmp_path / "a/z/Y.md"]
+    found = page_files(tmp_path / "out", named, 0, folders=[tmp_path / "a"])
+    places = [file.relative_to(tmp_path / "out").as_posix() for file in found.values()]
+    assert places == ["x.links.html", "y.links.html", "z/Y.links.html"]
 
 
 # ---- images elsewhere in the folder that was named

@@ -1,6 +1,7 @@
 """The page of an article: what it says, that nothing in it can run, and how it behaves."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -129,6 +130,16 @@ def test_every_link_is_a_badge_and_said_in_words():
             assert name not in attributes or attributes[name] in ids
     assert "“It finds" not in "".join(page.text)
     assert "“A bee flies.”, confidence 95 %" in "".join(page.text)
+
+
+def test_images_without_a_link_say_why():
+    told = article(links=())
+    told = replace(told, images=(*told.images[:2], replace(told.images[2], reason="<none> fits")))
+    listed = '<a href="#image-3">Image 3</a>: &lt;none&gt; fits</li>'
+    assert listed in render_article(told)
+    assert listed not in render_article(told, live=True)
+    linked = render_article(replace(told, links=(Link(0, 2, 0.5),)))
+    assert listed not in linked and "Image 2</a>: No such file.</li>" in linked
 
 
 def test_without_confidences_scores_are_shown_and_compared_with_the_best():

@@ -14,6 +14,7 @@ from command_server import sightline
 
 from sightline.corpus import read
 from sightline.documents import document_to_record
+from sightline.installed_packages import install_command
 from sightline.model import LinkModel
 from sightline.readers.native import write_jsonl
 
@@ -78,6 +79,12 @@ def test_evaluate_prints_one_json_object(model, corpus, tmp_path):
     lines = [orjson.loads(line) for line in (tmp_path / "d.jsonl").read_bytes().splitlines()]
     assert len(lines) == 8
     assert scores["auc"] == pytest.approx(np.mean([line["auc"] for line in lines]))
+
+
+def test_evaluate_knows_swapped_arguments(model, corpus):
+    for other in (model, "default"):
+        _, words = sightline("evaluate", corpus, other, expect=2)
+        assert f"the model comes first: 'sightline evaluate {other} {corpus}'." in words
 
 
 def test_evaluate_for_people_and_other_cutoffs(model, corpus):
@@ -301,5 +308,5 @@ def test_evaluate_and_link_need_no_torch_and_train_names_the_extra(
     assert linked.returncode == 0 and len(linked.stdout.splitlines()) == 60
     refused = run("train", corpus, "-o", tmp_path / "m")
     assert refused.returncode == 1
-    assert "pip install 'sightline[train]'" in refused.stderr
+    assert install_command("train") in refused.stderr
     assert "Traceback" not in refused.stderr

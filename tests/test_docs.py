@@ -96,6 +96,22 @@ def test_the_reference_of_the_command_line_names_every_variable():
     assert not {variable for variable in variables if f"`{variable}`" not in page}
 
 
+def test_the_reasons_to_leave_something_out_are_those_of_the_readers(scripts):
+    page = (DOCS / "formats.md").read_text("utf-8")
+    assert page == scripts("left_out_reasons").page_with(page), "run scripts/left_out_reasons.py"
+    reasons = page.partition("<!-- reasons -->")[2].partition("<!-- end of reasons -->")[0]
+    # A literal, a constant of a module, a value of a dictionary, of a tuple, of an f-string.
+    for reason in (
+        "short",
+        "turned text",
+        "deleted text",
+        "page footer",
+        "table of contents (bytes)",
+    ):
+        assert f"`{reason}`" in reasons
+    assert reasons.count("`") > 2 * 80
+
+
 def test_every_public_name_is_documented():
     page = (DOCS / "reference" / "python.md").read_text("utf-8")
     named = set(re.findall(r"^::: (\S+)", page, re.MULTILINE))

@@ -15,7 +15,7 @@ import sightline
 from sightline import doctor, machine
 from sightline.commands.doctor import _lines
 from sightline.doctor import Finding
-from sightline.installed_packages import Package, installed_packages
+from sightline.installed_packages import Package, install_command, installed_packages
 
 PACKAGE = Path(sightline.__file__).parent
 
@@ -47,7 +47,7 @@ def test_all_is_well_here_and_secrets_are_not_told():
         assert one["words"]
         if one["what"].startswith("extra") and one["status"] == "lacking":
             name = one["what"].removeprefix("extra ")
-            assert one["remedy"] == f"pip install 'sightline[{name}]'"
+            assert one["remedy"] == install_command(name)
 
 
 @pytest.fixture
@@ -138,6 +138,41 @@ def test_extras_that_name_each_other_end():
 )
 def test_versions_are_compared_as_numbers(installed, least, missing):
     assert Package("x", least, installed).is_missing is missing
+
+
+CLONE = {"editable": True}
+
+
+@pytest.mark.parametrize(
+    ("source", "command"),
+    [
+        (None, "pip install 'sightline[serve]'"),
+        ({"url": "CLONE", "dir_info": CLONE}, "pip install -e 'CLONE[serve]'"),
+        ({"url": "CLONE", "dir_info": {}}, "pip install 'CLONE[serve]'"),
+        (
+            {"url": "file:///gone", "dir_info": {}},
+            "in a clone of Sightline: pip install '.[serve]'",
+        ),
+        (
+            {"url": "https://a.b/s.git", "vcs_info": {"vcs": "git"}},
+            "pip install 'sightline[serve] @ git+https://a.b/s.git'",
+        ),
+    ],
+)
+def test_an_extra_comes_from_where_sightline_came_from(source, command, tmp_path, monkeypatch):
+    record = tmp_path / "sightline-9.dist-info"
+    record.mkdir()
+    (record / "METADATA").write_text("Name: sightline\nVersion: 9\n")
+    clone = tmp_path / "a clone"
+    clone.mkdir()
+    (clone / "pyproject.toml").touch()
+    if source:
+        source = {**source, "url": source["url"].replace("CLONE", clone.as_uri())}
+        (record / "direct_url.json").write_bytes(orjson.dumps(source))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert install_command("serve") == command.replace("CLONE", str(clone))
+    monkeypatch.chdir(clone)
+    assert install_command("serve") == command.replace("CLONE", ".")
 
 
 def test_weights_are_compared_with_what_the_installation_recorded(tmp_path, monkeypatch):

@@ -7,13 +7,15 @@ import docx
 import pytest
 from docx.oxml import parse_xml as docx_xml
 from docx.shared import Inches, Pt
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_files import picture
+from word_trees import lost_in, tree_with_words, write_document
 
 from sightline.pages import BlockKind
 from sightline.problems import SightlineError
 from sightline.readers.docx import read_docx
+from sightline.zip_limits import REPLACED
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
@@ -194,29 +196,34 @@ def test_a_damaged_part_beside_the_text_costs_only_itself(tmp_path):
     assert page.left_out.text == {"parts that cannot be read (number)": 1}
 
 
-TAGS = "p r tbl tr tc sdt sdtContent hyperlink ins del moveFrom drawing txbxContent pict pPr x"
-TREES = st.recursive(
-    st.sampled_from(("<w:t>ab</w:t>", "<w:t> c </w:t>", "<w:delText>d</w:delText>", "<w:tab/>")),
-    lambda inner: st.builds(
-        lambda tag, children: f"<w:{tag}>{''.join(children)}</w:{tag}>",
-        st.sampled_from(TAGS.split()),
-        st.lists(inner, max_size=4),
-    ),
-    max_leaves=30,
+@settings(deadline=None, max_examples=400)
+@given(st.binary(max_size=60), st.booleans())
+def test_no_text_or_picture_of_any_tree_is_lost_uncounted(tmp_path_factory, data, in_notes):
+    tree = tree_with_words(data)
+    path = tmp_path_factory.getbasetemp() / "any.docx"
+    page = read_docx(write_document(path, **{"notes" if in_notes else "body": tree})).page
+    assert lost_in(tree, page) == (0, 0)
+
+
+def test_the_rule_sees_a_loss_and_what_counts_twice(tmp_path):
+    page = read_docx(write_document(tmp_path / "a.docx", "<w:p><w:t>w100w101</w:t></w:p>")).page
+    assert lost_in('w100w101w102<a:blip r:embed="i"/>', page) == (4, 1)
+    assert lost_in("w100", page) == (-4, 0)
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "count"),
+    [
+        ("a<w:p>bc<w:r>d<w:t>Text</w:t>e</w:r></w:p>f<w:tbl>g</w:tbl>", "Text", 7),
+        ("<w:p><w:r><w:t>Text<w:tab>ab</w:tab>c</w:t></w:r></w:p>", "Text", 3),
+        ("<wp:posOffset>-12</wp:posOffset><wp:align>left</wp:align>", "", 0),
+        ("<wp:posOffset>abc</wp:posOffset>", "", 3),
+    ],
 )
-
-
-@given(st.lists(TREES, min_size=1, max_size=5))
-def test_no_text_of_any_tree_is_lost_uncounted(tmp_path_factory, trees):
-    body = "".join(trees)
-    path = tmp_path_factory.mktemp("any") / "a.docx"
-    with zipfile.ZipFile(path, "w") as file:
-        file.writestr("word/document.xml", f'<w:body xmlns:w="{W}">{body}</w:body>')
-    page = read_docx(path).page
-    letters = sum(body.count(f">{word}<") * len(word) for word in ("ab", " c ", "d"))
-    spaces = 2 * body.count("> c <")  # those at the ends of blocks are none
-    read = sum(character.isalpha() for block in page.blocks for character in block.text)
-    assert letters - spaces <= read + page.left_out.text.total() <= letters
+def test_text_outside_of_runs_is_counted(tmp_path, body, text, count):
+    page = read_docx(made(tmp_path, body)).page
+    assert page.text == text
+    assert page.left_out.text == ({"elsewhere in the file": count} if count else {})
 
 
 def test_the_form_that_holds_more_is_read(tmp_path):
@@ -371,6 +378,104 @@ def test_embedded_files_are_counted_wherever_they_are_referred_to(tmp_path):
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "expected"),
+    [
+        ("word/footnotes.xml", f"<w:footnotes {NAMES}>a<w:t>note</w:t></w:footnotes>",
+         {"notes": 5}),
+        ("word/any.bin", f"<w:comments {NAMES}><w:t>Said</w:t></w:comments>", {"comments": 4}),
+        ("any/x.xml", f"<w:hdr {NAMES}><w:t>Top</w:t></w:hdr>", {"headers and footers": 3}),
+        ("word/glossary/document.xml", f"<w:glossaryDocument {NAMES}><w:t>Block</w:t>"
+         "</w:glossaryDocument>", {"building blocks": 5}),
+        ("customXml/item1.xml", "<a>One <b>two</b></a>", {"other parts": 6}),
+        ("word/left.txt", "Text", {"parts that cannot be read (number)": 1}),
+        ("word/_rels/x.xml.rels", "<x", {"parts that cannot be read (number)": 1}),
+        ("word/media/a.png", picture(), {}),
+    ],
+)  # fmt: skip
+def test_parts_that_nothing_refers_to_are_counted(tmp_path, name, data, expected):
+    assert left_out(made(tmp_path, "", parts=[(name, data)])).text == expected
+
+
+def test_the_looks_of_a_document_are_no_text_of_it(tmp_path):
+    kinds = ("image", "theme", "styles", "extended-properties", "extendedProperties")
+    relations = [(kind, kind, f"{kind}.xml") for kind in kinds]
+    parts = [(f"word/{kind}.xml", "<x>12<blip/></x>") for kind in kinds]
+    assert not left_out(made(tmp_path, "", relations, parts)).to_record()
+    others = [("n", "footnotes", "theme.xml"), ("p", "package", "image.xml"), ("x", "x", "x.xml")]
+    for both in (relations + others, others + relations):
+        found = left_out(made(tmp_path, "", both, [*parts, ("word/x.xml", "<x>123</x>")]))
+        text = {"notes": 2, "embedded files (bytes)": len(parts[0][1]), "other parts": 3}
+        assert found.to_record() == {"text": text, "images": {"notes": 1}}
+
+
+STRICT = "http://purl.oclc.org/ooxml/officeDocument/relationships"
+
+
+@pytest.mark.parametrize("kind", [f"{STRICT}/footnotes", f"{R}/FootNotes", "footnotes"])
+def test_kinds_of_relations_are_known_however_they_are_written(tmp_path, kind):
+    path = made(tmp_path, "", parts=[("word/any", part("<w:t>Note</w:t>"))])
+    relation = f'<x><Relationship Id="a" Type="/{kind}" Target="any"/></x>'.encode()
+    rewrite(path, "word/_rels/document.xml.rels", lambda _: relation)
+    assert left_out(path).text == {"notes": 4}
+
+
+def test_documents_elsewhere_are_counted(tmp_path):
+    relation = '<Relationship Id="{}" Type="x/{}" Target="http://x/" TargetMode="External"/>'
+    both = relation.format("a", "subDocument") + relation.format("a", "aFChunk")
+    path = made(tmp_path, '<w:p><w:subDoc r:id="a"/></w:p><w:altChunk r:id="a"/>')
+    rewrite(path, "word/_rels/document.xml.rels", lambda _: f"<x>{both}</x>".encode())
+    assert left_out(path).text == {"documents elsewhere (number)": 2}
+
+
+def test_pictures_that_fill_shapes_are_read_and_those_outside_of_drawings_counted(tmp_path):
+    fill = '<v:rect><v:fill r:id="i" type="frame"/><v:fill color="red" id="x"/></v:rect>'
+    outside = '<c:chart r:id="c"/><v:imagedata r:id="i"/>'
+    relations = [("i", "image", "media/i.png")]
+    page = read_docx(made(tmp_path, drawn(fill) + outside, relations)).page
+    assert [image.source for image in page.images] == ["word/media/i.png"]
+    assert page.left_out.images == {"elsewhere in the file": 2}
+
+
+def test_what_lies_in_word_art_counts_once_and_hides_no_other_text(tmp_path):
+    inner = '<v:textpath string="CD">E</v:textpath><a:blip r:embed="i"/>'
+    body = drawn(f'<v:textpath string="AB">{inner}</v:textpath>') + "bare"
+    found = left_out(made(tmp_path, body))
+    assert found.text == {"word art": 5, "elsewhere in the file": 4}
+    assert found.images == {"word art": 1}
+
+
+def test_field_codes_are_counted(tmp_path):
+    body = "<w:p><w:r><w:t>See 3.</w:t><w:instrText> PAGE </w:instrText></w:r></w:p>"
+    page = read_docx(made(tmp_path, body)).page
+    assert (page.text, page.left_out.text) == ("See 3.", {"field codes": 4})
+
+
+def test_texts_of_other_forms_count_once_and_only_if_they_are_others(tmp_path):
+    forms = "".join(
+        f"<mc:Choice>{PARAGRAPH.format(word)}{PARAGRAPH.format('same')}</mc:Choice>{tail}"
+        for word, tail in (("other", "x"), ("longest", ""), ("longest", ""))
+    )
+    page = read_docx(made(tmp_path, f"<mc:AlternateContent>{forms}</mc:AlternateContent>")).page
+    assert [block.text for block in page.blocks] == ["longest", "same"]
+    assert page.left_out.text == {"other forms of what is read": len("other" + "x")}
+
+
+def test_titles_of_inserted_pages_are_counted(tmp_path):
+    parts = [("word/a.html", "<title>Untold</title><p>Text.</p>")]
+    path = made(tmp_path, '<w:altChunk r:id="a"/>', [("a", "aFChunk", "a.html")], parts)
+    assert left_out(path).text == {"titles of inserted files": 6}
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_part_that_another_of_its_name_replaces_is_counted(tmp_path):
+    path = made(tmp_path, PARAGRAPH.format("Old."))
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("word/document.xml", part(PARAGRAPH.format("New.")))
+    page = read_docx(path).page
+    assert (page.text, page.left_out.text) == ("New.", {REPLACED: 1})
+
+
 @pytest.mark.parametrize("kind", ["page", "column", "textWrapping"])
 def test_any_break_separates_words(tmp_path, kind):
     body = f'<w:p><w:r><w:t>One</w:t><w:br w:type="{kind}"/><w:t>two</w:t></w:r></w:p>'
@@ -386,7 +491,8 @@ def test_of_forms_of_cells_one_is_read_and_deleted_cells_are_counted(tmp_path):
     control = f"<w:sdt><w:sdtContent>{cell.format('held')}</w:sdtContent></w:sdt>"
     body = f"<w:tbl><w:tr>{forms}{control}<w:del>{cell.format('gone')}</w:del></w:tr></w:tbl>"
     page = read_docx(made(tmp_path, body)).page
-    assert (page.text, page.left_out.text) == ("new | held", {"deleted text": 4})
+    assert page.text == "new | held"
+    assert page.left_out.text == {"deleted text": 4, "other forms of what is read": 3}
 
 
 def drawn(inner):

@@ -7,6 +7,7 @@ from made_files import CONTAINER, epub, picture
 
 from sightline.problems import SightlineError
 from sightline.readers.epub import read_epub
+from sightline.zip_limits import REPLACED
 
 ENCRYPTION = (
     '<encryption xmlns="urn:oasis:names:tc:opendocument:xmlns:container" '
@@ -129,8 +130,117 @@ def test_texts_that_no_chapter_is_are_counted_listed_or_not(tmp_path):
     assert page.text == "Text."
     assert page.left_out.text == {
         "files outside the reading order (bytes)": sum(map(len, texts.values())),
-        "table of contents (bytes)": len(members["OEBPS/t.xhtml"]),
+        "table of contents (bytes)": len(members["OEBPS/t.xhtml"] + others["OEBPS/toc.ncx"]),
     }
+
+
+def book(tmp_path, items, spine, files, roots="content.opf"):
+    """Write a book by hand: items are `(id, href, media type and more)`."""
+    listed = "".join(f'<item id="{i}" href="{to}" media-type="{more}/>' for i, to, more in items)
+    spine = "".join(f'<itemref idref="{name}" linear="no"/>' for name in spine)
+    package = f"<package><manifest>{listed}</manifest><spine>{spine}</spine></package>"
+    named = "".join(f'<rootfile full-path="{name}"/>' for name in roots.split())
+    path = tmp_path / "book.epub"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("META-INF/container.xml", f"<container>{named}</container>")
+        file.writestr("content.opf", package)
+        for name, data in files.items():
+            file.writestr(name, data)
+    return path
+
+
+PAGE, SVG = 'application/xhtml+xml"', 'image/svg+xml"'
+
+
+@pytest.mark.parametrize("reference", ["a%20b.xhtml#c", "./x/../a%20b.xhtml?d", "/a b.xhtml"])
+def test_any_way_to_name_a_chapter_is_understood(tmp_path, reference):
+    items = [("c", reference, PAGE.upper()), ("d", "d.xhtml", 'text/html;charset=utf-8"')]
+    files = {"a b.xhtml": "<p>Text.</p>", "d.xhtml": "<p>More.</p>"}
+    page = read_epub(book(tmp_path, items, "cd", files)).page
+    assert [block.text for block in page.blocks] == ["Text.", "More."]
+    assert not page.left_out.to_record()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("b.dat", b"<p>Text</p>", "files outside the reading order (bytes)"),
+        ("b", "Text \u00e9".encode("latin-1"), "files outside the reading order (bytes)"),
+        ("b.xml", "<p>".encode("utf-16"), "files outside the reading order (bytes)"),
+        ("b.xml", "<p>".encode("utf-32-be"), "files outside the reading order (bytes)"),
+        ("META-INF/b.txt", b"Text", "files outside the reading order (bytes)"),
+        ("toc.ncx", b"<ncx><text>One</text></ncx>", "table of contents (bytes)"),
+        ("b.css", b"p {}", None),
+        ("META-INF/rights.xml", b"<x>No</x>", None),
+        ("b.png", picture(), None),
+        ("b.otf", b"OTTO\0\x0a", None),
+        ("b.txt", b"", None),
+    ],
+)
+def test_files_that_nothing_lists_are_known_by_how_they_begin(tmp_path, name, data, reason):
+    files = {"a.xhtml": "<p>Text.</p>", name: data}
+    page = read_epub(book(tmp_path, [("a", "a.xhtml", PAGE)], "a", files)).page
+    assert page.left_out.text == ({reason: len(data)} if reason else {})
+
+
+def test_chapters_of_other_packages_are_counted_whatever_they_are_called(tmp_path):
+    second = '<package><manifest><item href="b.css" media-type="text/html"/></manifest></package>'
+    files = {"a.xhtml": "<p>Text.</p>", "second.xml": second, "b.css": "\0\0\0", "third": "<x"}
+    roots = "content.opf second.xml third"
+    page = read_epub(book(tmp_path, [("a", "a.xhtml", PAGE)], "a", files, roots)).page
+    assert page.left_out.text == {
+        "files outside the reading order (bytes)": 3,
+        "files that cannot be read (number)": 1,
+    }
+
+
+def test_a_file_that_is_not_read_gives_way_to_what_stands_in_for_it(tmp_path):
+    items = [
+        ("a", "a.pdf", 'application/pdf" fallback="b"'), ("b", "b.xml", 'x/y" fallback="c"'),
+        ("c", "c.xhtml", PAGE), ("d", "d.bin", 'x/y" fallback="d"'),
+    ]  # fmt: skip
+    files = {"a.pdf": "%PDF", "b.xml": "<x/>", "c.xhtml": "<p>Text.</p>", "d.bin": "\0"}
+    page = read_epub(book(tmp_path, items, "ad", files)).page
+    assert page.text == "Text."
+    assert page.left_out.text == {
+        "files that are no text (number)": 2,
+        "files outside the reading order (bytes)": len("<x/>"),
+    }
+
+
+def test_a_chapter_that_is_a_drawing_is_read_as_one(tmp_path):
+    drawing = (
+        '<svg xmlns="http://www.w3.org/2000/svg"><text>Drawn</text><image href="p.png"/></svg>'
+    )
+    files = {"s.svg": drawing, "p.png": picture()}
+    contents = read_epub(book(tmp_path, [("s", "s.svg", SVG)], "s", files))
+    assert [image.source for image in contents.page.images] == ["p.png"]
+    assert contents.page.left_out.text == {"inline svg": 5}
+
+
+def test_titles_of_chapters_that_their_text_does_not_repeat_are_counted(tmp_path):
+    chapters = ("<title>Told</title><h1>Told</h1>", "<title>Untold</title><p>Text.</p>")
+    files = {f"{n}.xhtml": text for n, text in enumerate(chapters)}
+    items = [(str(n), name, PAGE) for n, name in enumerate(files)]
+    page = read_epub(book(tmp_path, items, "01", files)).page
+    assert page.left_out.text == {"titles of files": len("Untold")}
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_chapter_that_another_of_its_name_replaces_is_counted(tmp_path):
+    path = book(tmp_path, [("a", "a.xhtml", PAGE)], "a", {"a.xhtml": "<p>Old.</p>"})
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("a.xhtml", "<p>New.</p>")
+    page = read_epub(path).page
+    assert page.text == "New."
+    assert page.left_out.text == {REPLACED: 1}
+
+
+def test_scrambled_chapters_are_refused_like_encrypted_ones(tmp_path):
+    scrambled = ENCRYPTION.format(algorithm="http://www.idpf.org/2008/embedding", name="a%20b")
+    files = {"a b": "<p>Text.</p>", "META-INF/encryption.xml": scrambled}
+    with pytest.raises(SightlineError, match="copy protection"):
+        read_epub(book(tmp_path, [("a", "a%20b", PAGE)], "a", files))
 
 
 def test_a_text_in_the_reading_order_that_is_no_page_is_counted_once(tmp_path):
@@ -163,7 +273,7 @@ def test_chapters_whose_names_have_prefixes(tmp_path):
     contents = read_epub(path)
     assert [block.text for block in contents.page.blocks] == ["One", "Two"]
     assert [image.source for image in contents.page.images] == ["OEBPS/x.png"]
-    assert contents.page.left_out.text == {"scripts and styles": 4}
+    assert contents.page.left_out.text == {"scripts and styles": 4, "titles of files": 5}
 
 
 def test_missing_parts_are_told(tmp_path):

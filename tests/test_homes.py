@@ -24,7 +24,8 @@ HOMES = {
     "demo": "demo_page",
     "diy": "readers.imgur_albums readers.reddit_dumps",
     "doctor": "installed_packages machine",
-    "docx": "readers.docx_parts readers.docx_styles readers.figure_captions",
+    "docx": "readers.docx_drawings readers.docx_inserted readers.docx_parts readers.docx_styles "
+    "readers.docx_texts readers.figure_captions",
     "encoders": "batches numpy_encoders objective",
     "engines": "engines.processes engines.ray engines.spark",
     "extraction": "feature_journal",
@@ -42,10 +43,11 @@ HOMES = {
     "model": "model_files",
     "mscoco": "distractors splits",
     "page_folder": "page_corpus readers.text",
-    "pairs": "pair_writing",
+    "pairs": "pair_writing link_reading",
     "pdf": "readers.pdf_annotations readers.pdf_blank readers.pdf_captions readers.pdf_images "
     "readers.pdf_layout "
     "readers.pdf_paragraphs readers.pdf_text",
+    "pdf_losses": "readers.pdf_objects readers.pdf_structure",
     "readers": "problems readers.compression readers.hessel2019 readers.native readers.parquet "
     "readers.recognition",
     "report": "report.drawn_figures report.page report.shown_documents",

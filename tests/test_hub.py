@@ -17,6 +17,7 @@ from service_helpers import tiny_model
 from sightline import LinkModel, SightlineError
 from sightline.clip_backbones import is_clip_folder
 from sightline.hub import PATTERNS, model_folder, name_from_user
+from sightline.installed_packages import install_command
 from sightline.model import BUNDLED, Member
 from sightline.model_card import card_header
 
@@ -263,13 +264,21 @@ def test_what_was_fetched_is_there_without_the_hub(hub, home):
     assert len(hub.seen) == before
 
 
-def test_without_the_package_the_extra_is_named(tmp_path):
+def test_without_the_package_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     program = (
         "import sys; sys.modules['huggingface_hub'] = None\n"
         "from sightline import LinkModel\nLinkModel.from_pretrained('owner/name')"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "owner/name is not a model folder here" in done.stderr
-    assert "pip install 'sightline[hub]'" in done.stderr
+    assert install_command("hub") in done.stderr
+
+
+@pytest.mark.parametrize("name", ["defualt", Path("Default"), "deafult"])
+def test_a_slip_of_the_pen_is_told(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SightlineError, match=r"There is no model '\w+'. Did you mean 'default'\?"):
+        model_folder(name)
+    (tmp_path / name).mkdir()
+    assert model_folder(name) == Path(name)

@@ -15,7 +15,7 @@ SOURCE = Path(sightline.__file__).parent
 # From the bottom of the path of a document upwards; a module imports only from lines before its
 # own. A new module has to find its place here.
 ORDER = [
-    "problems", "verbosity", "progress", "installed_packages", "machine", "files", "csv_cells",
+    "installed_packages", "problems", "verbosity", "progress", "machine", "files", "csv_cells",
     "tables", "metrics", "choices", "settings",
     "documents", "image_headers", "readers", "readers.compression",
     "readers.native", "readers.parquet", "readers.json_records", "readers.hessel2019",
@@ -31,9 +31,12 @@ ORDER = [
     "image_colours", "images", "decode_worker", "decode_pool", "near_duplicates",
     "document_rows", "unpacking", "conversion",
     "zip_limits", "safe_xml", "readers.contents", "readers.figure_captions",
-    "readers.docx_styles", "readers.docx_parts", "readers.docx", "readers.epub",
-    "readers.pdf_annotations", "readers.pdf_blank", "readers.pdf_layout",
-    "readers.pdf_text", "readers.pdf_images", "readers.pdf_paragraphs", "readers.pdf_captions",
+    "readers.docx_styles", "readers.docx_texts", "readers.docx_drawings", "readers.docx_parts",
+    "readers.docx_inserted", "readers.docx", "readers.epub",
+    "readers.pdf_annotations", "readers.pdf_objects", "readers.pdf_blank", "readers.pdf_losses",
+    "readers.pdf_layout",
+    "readers.pdf_text", "readers.pdf_structure", "readers.pdf_images", "readers.pdf_paragraphs",
+    "readers.pdf_captions",
     "readers.pdf", "isolation", "fetching",
     "paper", "histograms", "corpus_statistics", "image_folders", "distractors", "splits",
     "readers.mscoco", "readers.vist", "readers.recipeqa",
@@ -55,7 +58,7 @@ ORDER = [
     "mixtures", "calibration",
     "articles", "article_folders",
     "shown_article", "article_body", "thumbnails", "notebook",
-    "article_page", "article_links", "linked_documents",
+    "article_page", "article_links", "linked_documents", "link_reading",
     "link_outputs", "link_writing",
     "doctor",
     "source_edits", "tag_attributes", "page_structure", "image_places", "alt_audit", "alt_text",

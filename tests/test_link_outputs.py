@@ -25,10 +25,12 @@ from sightline.link_outputs import (
     MEDIA_TYPES,
     annotation_collection,
     csv_lines,
+    explained,
     link_pieces,
     readable_lines,
 )
 from sightline.link_writing import form_of, page_files
+from sightline.linking import LinkChoices
 from sightline.model import LinkModel
 from sightline.model_files import expected_shapes
 from sightline.problems import SightlineError
@@ -160,6 +162,18 @@ def test_the_list_fits_the_width_and_obeys_no_text():
     assert "missing: No such file." in lines[3] and lines[4].endswith("no link")
     scores = list(readable_lines(record(None), 60, True))
     assert "0.75" in scores[2] and "\x1b[1m" in scores[2]
+
+
+def test_an_image_without_a_link_says_why_to_people_alone():
+    matrix = np.full((4, 4), -0.5)
+    matrix[2, 1], matrix[0, 0], matrix[:, 2] = 0.75, 0.5, np.nan
+    given = record(matrix=matrix.tolist())
+    told = explained(given, LinkChoices())
+    assert list(readable_lines(told, 80, False))[4].endswith(
+        "no link: no sentence is similar to it"
+    )
+    assert told["images"][:3] == given["images"][:3]
+    assert given["images"][3]["reason"] is None
 
 
 @pytest.mark.parametrize(
@@ -323,6 +337,15 @@ def test_options_without_effect_and_images_that_were_not_read_are_told(tiny_mode
     assert "no effect" not in words
     _, words = sightline("link", articles / "bees.html", "--config", "x.toml", expect=2)
     assert "It stands before the command: sightline --config FILE" in words
+
+
+@pytest.mark.parametrize("command", ["link", "alt"])
+@pytest.mark.parametrize("name", ["a.html", "a.jsonl"])
+def test_no_folder_is_made_for_a_file(command, name, articles, tmp_path):
+    output = tmp_path / "no" / "such" / name
+    _, words = sightline(command, articles / "bees.html", "-o", output, expect=1)
+    assert f"there is no folder {output.parent}; make it first." in words
+    assert not (tmp_path / "no").exists()
 
 
 def test_a_terminal_gets_the_list(tiny_model, articles):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sightline.linking import Link, LinkChoices, confident_links, link
+from sightline.linking import Link, LinkChoices, confident_links, link, why_unlinked
 from sightline.problems import SightlineError
 
 MATRIX = np.array([[0.9, 0.8, 0.1], [0.7, 0.2, -0.3], [-0.1, -0.2, -0.4], [0.6, 0.5, -0.25]])
@@ -122,3 +122,24 @@ def test_dense_reaches_everything_and_mmc4_every_image_once(matrix):
 @pytest.mark.parametrize("policy", ["assignment", "dense", "top-k", "threshold", "mmc4"])
 def test_nothing_to_link(shape, policy):
     assert link(np.zeros(shape), policy) == []
+
+
+@pytest.mark.parametrize(
+    ("choices", "image", "reason"),
+    [
+        (LinkChoices(), 2, "no sentence is similar to it"),
+        (LinkChoices(max_links=1), 1, "beyond the cap on links"),
+        (LinkChoices("top-k", 1), 2, "beyond the cap on links"),
+        (LinkChoices("threshold", threshold=0.5), 2, "similarity not above the threshold, 0.5"),
+        (LinkChoices(min_confidence=0.8), 0, "below the least confidence, 0.8"),
+        (LinkChoices(min_confidence=0.8), 2, "no sentence is similar to it"),
+    ],
+)
+def test_an_image_without_a_link_has_a_reason(choices, image, reason):
+    assert why_unlinked(MATRIX, choices)[image] == reason
+
+
+def test_images_may_outnumber_sentences():
+    reasons = why_unlinked(np.array([[0.9, 0.5]]), LinkChoices())
+    assert reasons[1] == "other images fit the sentences better"
+    assert why_unlinked(np.empty((0, 2)), LinkChoices()) == ["there is no sentence"] * 2

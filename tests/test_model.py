@@ -143,6 +143,7 @@ def edit_config(folder, **changes):
         ({"dropout": "no"}, "dropout is 'no'"),
         ({"format": 99}, "format 1"),
         ({"settings": {"surprise": 1}}, "unknown setting 'surprise'"),
+        ({"settings": {"dimensions": 8}}, "Did you mean 'dimension'"),
         ({"settings": None}, "not a JSON object"),
     ],
 )

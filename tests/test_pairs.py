@@ -121,6 +121,53 @@ def test_jsonl_and_csv_hold_the_same_pairs(folder, tmp_path):
     assert [float(row["score"]) for row in rows] == [record["score"] for record in records]
 
 
+def test_a_folder_of_shards_gives_the_pairs_of_its_files_with_a_store_each(folder, tmp_path):
+    shards, stores = tmp_path / "shards", tmp_path / "stores"
+    shards.mkdir()
+    for name in ("a.jpg", "b.png", "c.jpg"):
+        (shards / name).write_bytes((folder / name).read_bytes())
+    first, *others = (folder / "corpus.jsonl").read_text().splitlines(keepends=True)
+    (shards / "one.jsonl").write_text(first)
+    (shards / "two.jsonl").write_text("".join(others))
+    sightline("features", shards, "-o", stores)
+    run(folder, tmp_path / "files.jsonl", inputs=(shards / "one.jsonl", shards / "two.jsonl"))
+    options = ("--features", stores)
+    _, words = run(folder, tmp_path / "shards.jsonl", *options, inputs=[shards])
+    assert "image files are read" not in words
+    of_files, of_shards = (
+        [json.loads(line) for line in (tmp_path / name).read_text().splitlines()]
+        for name in ("files.jsonl", "shards.jsonl")
+    )
+    assert len(of_shards) == 3
+    for one, other in zip(of_files, of_shards, strict=True):
+        assert one.pop("score") == pytest.approx(other.pop("score"), abs=1e-3)  # float16 features
+        assert one == other
+
+
+def test_link_records_give_the_pairs_of_their_documents_without_a_model(folder, tmp_path):
+    run(folder, tmp_path / "anew.jsonl", inputs=["corpus.jsonl"])
+    links = tmp_path / "links" / "corpus.links.jsonl"
+    links.parent.mkdir()
+    given = ("--model", folder / "model", "--policy", "mmc4")
+    sightline("link", folder / "corpus.jsonl", *given, "-o", links)
+    with links.open("a") as file:
+        file.write('{"id": "x", "sentences": ["A."], "images": [], "links": [{"sentence": 0}]}\n')
+        link = '{"sentence": 1, "image": 0, "score": 0.5, "confidence": null}'
+        image = '{"id": "a.jpg", "status": "ok"}'
+        rest = f'"sentences": ["A."], "images": [{image}], "links": [{link}]'
+        file.write(f'{{"id": "y", {rest}}}\n')
+    again = ("--images", folder, "--model", tmp_path / "no model")
+    _, words = sightline("pairs", links.parent, *again, "-o", tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "anew.jsonl").read_bytes()
+    assert "corpus.links.jsonl:4: not a link record" in words
+    assert "corpus.links.jsonl:5: links: names a sentence or an image that is not there" in words
+    wrong = ("--images", tmp_path / "none", "-o", tmp_path / "none.jsonl")
+    _, words = sightline("pairs", links, *wrong, expect=1)
+    assert words == f"Error: --images {tmp_path / 'none'}: there is no such folder.\n"
+    _, words = sightline("pairs", links, "-o", tmp_path / "pairs.tar")
+    assert "0 pairs" in words and "name that folder with --images" in words
+
+
 def test_webdataset_holds_the_files_as_they_are(folder, tmp_path):
     run(folder, tmp_path / "pairs.tar")
     with tarfile.open(tmp_path / "pairs.tar") as tar:

@@ -24,6 +24,7 @@ from sightline.service.admission import Admission
 from sightline.service.app import create_app
 from sightline.service.configuration import Configuration
 from sightline.service.limits import ServiceLimits
+from sightline.service.upload_reading import Upload, read_upload
 
 DOG, CAT = photograph(1), photograph(2)
 SENTENCES = ["A dog runs over the grass.", "A cat sleeps on the sofa."]
@@ -248,6 +249,25 @@ def shared_pdf(tmp_path):
     pdf = PdfFile()
     pdf.page([(50, 700, 12, "A dog runs over the grass.")], [(pdf.image(1), 50, 400, 300, 200)])
     return pdf.write(tmp_path / "a.pdf").read_bytes()
+
+
+def test_an_article_shows_images_above_its_folder_but_none_outside_the_upload(client, tmp_path):
+    page = "<p>A dog.</p><img src=../img/x.jpg><img src=/img/x.jpg><img src=../../../secret.jpg>"
+    members = {"pages/a.html": page, "img/x.jpg": DOG, "pages/x.jpg": b"another"}
+    folder = tmp_path / "upload"
+    folder.mkdir()
+    (folder / "a.zip").write_bytes(archive(members))
+    (tmp_path / "secret.jpg").write_bytes(DOG)
+    upload = Upload(str(folder), "a.zip", "application/zip", "sentence", fetch=False, audit=False)
+    found = read_upload(upload, ServiceLimits())
+    assert found.id == "pages/a.html"
+    assert [i.file for i in found.images] == ["unpacked/img/x.jpg", "unpacked/img/x.jpg", None]
+    for files in (
+        [("file", ("a.zip", archive(members)))],
+        [("file", ("pages/a.html", page)), ("images", ("img/x.jpg", DOG))],
+    ):
+        images = client.post("/v1/link", files=files).json()["images"]
+        assert [image["status"] for image in images] == ["ok", "ok", "missing"]
 
 
 def test_pasted_text_with_images_of_one_name(client):

@@ -277,7 +277,11 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(model):
         taken.listen()
         port = taken.getsockname()[1]
         _, words = sightline("serve", "--model", model, "--port", port, expect=1)
-    last = words.splitlines()[-1]
-    assert last == (
-        f"Error: The service cannot listen at 127.0.0.1:{port}; name another --host or --port."
-    )
+    assert words == f"Error: Port {port} is in use; try --port {port + 1}.\n"
+    _, words = sightline("serve", "--host", "no such host", "--token-file", __file__, expect=1)
+    assert words.startswith("Error: The service cannot listen at no such host:8000 (")
+
+
+def test_a_corpus_that_is_none_is_told_in_a_sentence(tmp_path):
+    _, words = sightline("serve", "--corpus", tmp_path, "--port", 0, expect=1)
+    assert words.startswith(f"Error: {tmp_path}: no documents in this folder")

@@ -13,13 +13,8 @@ from hypothesis import strategies as st
 from sightline import cli, verbosity
 from sightline.commands import settings_file
 from sightline.commands.reproduce import decided
-from sightline.commands.values import (
-    UsageSentence,
-    choices_of,
-    converted,
-    did_you_mean,
-    kind_of,
-)
+from sightline.commands.values import UsageSentence, choices_of, converted, kind_of
+from sightline.problems import did_you_mean
 
 
 @pytest.fixture(autouse=True)

@@ -44,6 +44,37 @@ def test_all_members_together_are_limited(tmp_path):
         Archive(path, ZipLimits(members=1))
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_of_members_with_one_name_the_last_is_read_and_the_others_are_counted(tmp_path):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in (("a", "1"), ("b/", ""), ("a", "2"), ("b/", ""), ("A", "3"), ("a", "4")):
+            file.writestr(name, data)
+    with Archive(path) as found:
+        assert (found.read("a"), found.replaced) == (b"4", 2)
+
+
+@pytest.mark.parametrize(
+    ("data", "is_text"),
+    [
+        (b"Text\r\n\f\tmore", True),
+        ("Text \u00e9".encode("latin-1"), True),
+        ("Text".encode("utf-16"), True),
+        ("Text".encode("utf-32"), True),
+        ("<a/>".encode("utf-16-le"), True),
+        ("<a/>".encode("utf-16-be"), True),
+        ("<a/>".encode("utf-32-be"), True),
+        (b"x" * 10_000_000, True),
+        (b"", False),
+        (b"\x89PNG\r\n\x1a\n", False),
+        (b"\0\1\0\0font", False),
+    ],
+)
+def test_texts_are_known_by_how_they_begin(tmp_path, data, is_text):
+    with Archive(archive(tmp_path / "a.zip", {"a": data})) as found:
+        assert found.holds_text("a") is is_text
+
+
 def test_damage_is_a_sentence(tmp_path):
     path = tmp_path / "a.zip"
     path.write_bytes(b"PK\x03\x04 and no more")
@@ -60,8 +91,10 @@ def test_encrypted_members_are_refused(tmp_path):
     data = bytearray(path.read_bytes())
     data[data.index(b"PK\x01\x02") + 8] |= 1
     path.write_bytes(data)
-    with Archive(path) as found, pytest.raises(SightlineError, match="password"):
-        found.read("a")
+    with Archive(path) as found:
+        for look in (found.read, found.holds_text):
+            with pytest.raises(SightlineError, match="password"):
+                look("a")
 
 
 def test_xml_names_and_text():

@@ -1,7 +1,15 @@
 """Sightline finds which sentence each image of a document belongs to.
 
-The public names are loaded when they are first used, so that `import sightline` is instant.
-`docs/python.md` shows each of them at work.
+- An article: `link_file("article.html")` gives its links.
+- Documents of a corpus: `read(path)` gives each `Document`, `LinkModel.from_pretrained("default")`
+  the bundled model, and `model.link(document)` the links, a list of `Link` that knows its document.
+- Documents out of memory: `documents_from(rows)`; to a file: `write_jsonl`.
+- Tables: `links.to_pandas()` of one document, `links_table(results)` of many.
+- Scores against true links: `evaluate(model, corpus)`; `metrics` for matrices of your own.
+- Image features on disk: `FeatureStore`.
+
+Whatever a user can act on is a `SightlineError`. The names are loaded when they are first used, so
+that `import sightline` is instant. `docs/python.md` shows each of them at work.
 """
 
 from importlib import import_module

@@ -92,6 +92,8 @@ def _image_lines(image: ImageAlt, article: str, written: Written | None) -> Iter
         yield f"    ! {finding.code}: {one_line(finding.message)}"
     if image.reason:
         yield f"    {image.status}: {one_line(image.reason)}"
+    if image.candidates:
+        yield "    sentences on offer, best first:"
     for number, candidate in enumerate(image.candidates, 1):
         yield f"    {number}. {_quoted(candidate.text)}"
         yield f"       {', '.join(_facts(candidate))}"

@@ -58,7 +58,16 @@ def link_file(
     """The links of an HTML, Markdown, text, PDF, DOCX or EPUB file, as `sightline link` finds them.
 
     Its sentences and images are those of `document` of the result; `images` says which of them
-    could be read. A model that is used for many files is better opened once.
+    could be read.
+
+    - `model`: "default", a model folder, or a model that is open already, which is better for many
+      files.
+    - `policy`: "assignment", "dense", "top-k", "threshold" or "mmc4", described at `linking.link`.
+    - `max_links`: the most links: "all", which is as many as the smaller of sentences and images,
+      "half" of it, or a number.
+    - `threshold`: for the policy of this name, the similarity that a link has to exceed.
+    - `min_confidence`: from 0 to 1; less sure links are left out.
+    - `unit`: "sentence", or "paragraph" to link whole blocks of text.
     """
     opened = open_model(model) if isinstance(model, str | Path) else model
     article = read_article(path, unit=unit, images_beside=True)

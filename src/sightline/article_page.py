@@ -105,7 +105,7 @@ def _links(article: ShownArticle, body: ArticleBody, live: bool) -> str:
     if not article.links and not live:
         return (
             '<section aria-labelledby="links"><h2 id="links">Links</h2><p>No image of this '
-            "article was linked to a sentence.</p></section>"
+            f"article was linked to a sentence.</p>{_unlinked(article, body)}</section>"
         )
     rows = []
     order = sorted(enumerate(article.links), key=lambda pair: (pair[1].image, pair[0]))
@@ -122,8 +122,20 @@ def _links(article: ShownArticle, body: ArticleBody, live: bool) -> str:
         f'<p id="measure">{_MEASURES[article.measure]}</p><table id="list"><thead><tr>'
         '<th scope="col">Image</th><th scope="col">Sentence</th>'
         f'<th scope="col">{article.measure.capitalize()}</th></tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></section>"
+        f"<tbody>{''.join(rows)}</tbody></table>"
+        f"{'' if live else _unlinked(article, body)}</section>"
     )
+
+
+def _unlinked(article: ShownArticle, body: ArticleBody) -> str:
+    """The images without a link, and why they have none."""
+    items = [
+        f'<li><a href="#image-{index + 1}">{clean(image_title(article, index))}</a>: '
+        f"{clean(image.reason)}</li>"
+        for index, image in enumerate(article.images)
+        if image.reason and not body.by_image[index]
+    ]
+    return f"<p>Images without a link:</p><ul>{''.join(items)}</ul>" if items else ""
 
 
 def _matrix(article: ShownArticle) -> str:

@@ -17,9 +17,9 @@ import typer
 
 from sightline.commands.manners import CommandGroup, QuietOption, VerboseOption, examples
 from sightline.commands.settings_file import use_settings_file
-from sightline.commands.values import UsageSentence, did_you_mean
+from sightline.commands.values import UsageSentence
 from sightline.console import complain, say
-from sightline.problems import SightlineError
+from sightline.problems import SightlineError, did_you_mean
 from sightline.verbosity import Verbosity, choose_verbosity
 
 #: What typer exits with after Ctrl-C, which it takes without a word.

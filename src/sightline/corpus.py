@@ -34,6 +34,11 @@ _EXPECTED = (
 )
 
 
+def shard_name(file: str) -> str:
+    """The name of a corpus file without its suffix: what its results and features are called."""
+    return next((file.removesuffix(one) for one in SUFFIXES if file.endswith(one)), file)
+
+
 #: The split that stands for every document, also one without a split.
 ALL = "all"
 
@@ -147,7 +152,9 @@ def read(
 ) -> Corpus:
     """Open a corpus in any of its formats; nothing is read before it is iterated.
 
-    `split` is what plain iteration gives. `strict` stops at the first bad record, which
+    `path` is a JSONL, Parquet or tar file, or a folder that holds documents or shards.
+    `split` is what plain iteration gives: "train", "val", "test" or another that the corpus has;
+    "all" or None for every document. `strict` stops at the first bad record, which
     otherwise is counted in `problems` (given or new) and skipped. `allow_empty` lets documents
     without sentences or images pass.
     """

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sightline import __version__
-from sightline.installed_packages import installed_packages, recorded_hash
+from sightline.installed_packages import install_command, installed_packages, recorded_hash
 from sightline.machine import is_writable, limits_that_hold, usable_cores, usable_memory
 from sightline.problems import Problems, SightlineError
 
@@ -90,15 +90,15 @@ def _packages() -> Iterator[Finding]:
     needed = packages.pop("")
     if not needed:
         words = "sightline runs without having been installed, so that nothing is known of them"
-        yield Finding("packages", "lacking", words, "in a clone of Sightline: pip install .")
+        yield Finding("packages", "lacking", words, install_command())
         return
     missing = [package for package in needed if package.is_missing]
     words = ", ".join(map(str, missing or needed))
-    remedy = "pip install sightline" if missing else ""  # what is installed gets what it lacks
+    remedy = install_command() if missing else ""  # what is installed gets what it lacks
     yield Finding("packages", "failed" if missing else "ok", words, remedy)
     for extra, wanted in sorted(packages.items()):
         lacking = [package for package in wanted if package.is_missing]
-        remedy = f"pip install 'sightline[{extra}]'" if lacking else ""
+        remedy = install_command(extra) if lacking else ""
         status: Status = "lacking" if lacking else "ok"
         yield Finding(f"extra {extra}", status, ", ".join(map(str, wanted)), remedy)
 

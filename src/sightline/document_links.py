@@ -61,11 +61,11 @@ class DocumentLinks(list[Link]):
         }
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row a link; `links_table` says which columns."""
+        """One row per link; `links_table` says which columns."""
         return links_table([self]).to_pandas()
 
     def to_arrow(self) -> pyarrow.Table:
-        """One row a link; `links_table` says which columns."""
+        """One row per link; `links_table` says which columns."""
         return links_table([self]).to_arrow()
 
     def __repr__(self) -> str:

@@ -83,18 +83,18 @@ class Evaluation(dict[str, float | int | None]):
         self.scores = tuple(scores)
 
     def table(self) -> Table:
-        """One row a document."""
+        """One row per document."""
         kinds: dict[str, Kind] = {"id": "text", "auc": "number"}
         kinds |= {name: "number" for name in self if name.startswith("p@")}
         kinds |= dict.fromkeys(("sentences", "images", "links"), "whole number")
         return Table.of_rows((score.to_record() for score in self.scores), kinds)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row a document."""
+        """One row per document."""
         return self.table().to_pandas()
 
     def to_arrow(self) -> pyarrow.Table:
-        """One row a document."""
+        """One row per document."""
         return self.table().to_arrow()
 
     def _repr_html_(self) -> str:
@@ -166,7 +166,15 @@ def evaluate(
     features: str | Path | None = None,
     cutoffs: Collection[int] = CUTOFFS,
 ) -> Evaluation:
-    """Mean AUC and p@C of a model on a corpus's split, in percent, as `sightline evaluate` says."""
+    """Mean AUC and p@C of a model on a corpus's split, in percent, as `sightline evaluate` says.
+
+    - `model`: an open model, "default", or a model folder.
+    - `corpus`: what `read` gave, or a path that it takes.
+    - `split`: "test", "val", "train" or another that the corpus has; "all" or None for every
+      document.
+    - `features`: a folder with a feature store, if it is not beside the corpus.
+    - `cutoffs`: the C of p@C.
+    """
     if isinstance(model, str | Path):
         model = LinkModel.from_pretrained(model)
     opened = corpus if isinstance(corpus, Corpus) else read(corpus)

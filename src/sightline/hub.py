@@ -10,7 +10,9 @@ import re
 from pathlib import Path
 
 from sightline import __version__
+from sightline.installed_packages import install_command
 from sightline.model_files import ModelError
+from sightline.problems import did_you_mean
 
 #: The name of the model that comes with the package.
 DEFAULT = "default"
@@ -41,6 +43,10 @@ def model_folder(name_or_folder: str | Path, revision: str | None = None) -> Pat
         found = _ON_HUB.fullmatch(name_or_folder.removeprefix(_SCHEME))
         if found is None and name_or_folder.startswith(_SCHEME):
             raise ModelError(f"{name_or_folder} is not a model's name; expected hf://owner/name.")
+    name = str(folder)
+    hint = did_you_mean(name, [DEFAULT])
+    if hint and name != DEFAULT and not folder.exists():
+        raise ModelError(f"There is no model {name!r}.{hint}")
     if found is not None:
         return _fetched(found[1], revision or found[2])
     if revision is not None:
@@ -65,7 +71,7 @@ def _fetched(name: str, revision: str | None) -> Path:
         from huggingface_hub import errors
     except ImportError:
         raise ModelError(
-            f"{here}; to load it from the Hugging Face hub, pip install 'sightline[hub]'."
+            f"{here}; to load it from the Hugging Face hub, {install_command('hub')}"
         ) from None
     at = f" at {revision}" if revision else ""
     try:

@@ -5,10 +5,16 @@ All of it is read from the metadata of installed packages; nothing is imported.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
+from shlex import quote
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 _REQUIREMENT = re.compile(
     r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[\w,\s.-]*)\])?\s*\(?(?P<versions>[^;()]*)\)?"
@@ -91,6 +97,34 @@ def _installed_version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
+
+
+def install_command(extra: str = "") -> str:
+    """The command that installs Sightline with an extra, from where it was installed before."""
+    extras = f"[{extra}]" if extra else ""
+    source = _source()
+    if source.get("dir_info") is None:
+        address = source.get("url")
+        if "vcs_info" in source:
+            address = f"{source['vcs_info']['vcs']}+{address}"
+        return f"pip install {quote(_OWN_NAME + extras + (f' @ {address}' if address else ''))}"
+    folder = Path(url2pathname(urlsplit(source["url"]).path))
+    editable = "-e " if source["dir_info"].get("editable") else ""
+    if not (folder / "pyproject.toml").is_file():
+        return f"in a clone of Sightline: pip install {quote(f'.{extras}')}"
+    place = "." if folder == Path.cwd() else str(folder)
+    return f"pip install {editable}{quote(place + extras)}"
+
+
+def _source() -> dict[str, Any]:
+    """Where Sightline was installed from, as pip records it; nothing of a package index."""
+    try:
+        found = metadata.distribution(_OWN_NAME).read_text("direct_url.json")
+    except metadata.PackageNotFoundError:  # a clone that runs without having been installed
+        clone = Path(__file__).parents[2]
+        return {"url": clone.as_uri(), "dir_info": {"editable": True}}
+    source = json.loads(found) if found else {}
+    return source if isinstance(source, dict) else {}
 
 
 def recorded_hash(path: str) -> str | None:

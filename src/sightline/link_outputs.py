@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import orjson
 
 from sightline.choices import LinkFormat
 from sightline.csv_cells import text_cell
+from sightline.linking import LinkChoices, why_unlinked
 from sightline.progress import counted
 from sightline.shown_article import weight_text
 
@@ -80,6 +82,24 @@ def _encoded(line: str) -> bytes:
 def without_matrix(record: Record) -> dict[str, Any]:
     """A record as it is written if nobody asked for the similarity matrix."""
     return {key: value for key, value in record.items() if key != "matrix"}
+
+
+def explained(record: Record, choices: LinkChoices) -> dict[str, Any]:
+    """A record for people: the reason of an image that is fine says why it has no link.
+
+    The record needs its matrix.
+    """
+    images = [dict(image) for image in record["images"]]
+    linked = {link["image"] for link in record["links"]}
+    usable = [place for place, image in enumerate(images) if image["status"] == "ok"]
+    if linked.issuperset(usable):
+        return dict(record)
+    shape = len(record["sentences"]), len(images)
+    similarity_SV = np.array(record["matrix"], np.float64).reshape(shape)[:, usable]
+    for place, reason in zip(usable, why_unlinked(similarity_SV, choices), strict=True):
+        if place not in linked:
+            images[place]["reason"] = reason
+    return {**record, "images": images}
 
 
 # ---- CSV
@@ -220,7 +240,8 @@ def readable_lines(record: Record, width: int, colours: bool) -> Iterator[str]:
             continue
         found = sorted(by_image[place], key=_weight, reverse=True)
         if not found:
-            yield f"{start}{soft}no link{off}"
+            said = f"no link: {image['reason']}" if image["reason"] else "no link"
+            yield f"{start}{soft}{_fitted(said, width - len(start)).rstrip()}{off}"
         for more, link in enumerate(found):
             begin = " " * len(start) if more else start
             measure = "score" if link["confidence"] is None else "confidence"

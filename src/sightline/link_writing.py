@@ -41,9 +41,16 @@ def form_of(output: Path | None, asked: LinkFormat | None, on_terminal: bool) ->
 
 
 def page_files(
-    output: Path | None, articles: Iterable[Path], others: int, ending: str = "links"
+    output: Path | None,
+    articles: Iterable[Path],
+    others: int,
+    ending: str = "links",
+    folders: Iterable[Path] = (),
 ) -> dict[Path, Path]:
-    """The file of each article's page; one for each, whatever their names have in common."""
+    """The file of each article's page; one for each, whatever their names have in common.
+
+    Pages of articles from `folders` lie below `output` as the articles do in these.
+    """
     paths = list(dict.fromkeys(articles))
     if others:
         raise SightlineError(
@@ -57,13 +64,24 @@ def page_files(
         raise SightlineError(f"{output} is the name of a file; several pages need a folder.")
     files: dict[Path, Path] = {}
     taken: set[str] = set()
+    roots = list(folders)
     for path in paths:
-        name, number = f"{path.stem}.{ending}.html", 2
-        while name.casefold() in taken:
-            name, number = f"{path.stem}-{number}.{ending}.html", number + 1
-        taken.add(name.casefold())
-        files[path] = output / name
+        place = output / _place_in(path, roots)
+        file, number = place / f"{path.stem}.{ending}.html", 2
+        while str(file).casefold() in taken:
+            file, number = place / f"{path.stem}-{number}.{ending}.html", number + 1
+        taken.add(str(file).casefold())
+        files[path] = file
     return files
+
+
+def _place_in(article: Path, folders: Iterable[Path]) -> Path:
+    """The folder of an article as seen from the one that it was found in; else no folder."""
+    for folder in folders:
+        if article.is_relative_to(folder):
+            place = article.relative_to(folder).parent
+            return place if ".." not in place.parts else Path()
+    return Path()
 
 
 def write_links(

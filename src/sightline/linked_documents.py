@@ -12,7 +12,7 @@ from sightline.article_links import link_article, read_articles
 from sightline.articles import Article, is_article
 from sightline.choices import Unit
 from sightline.clip_model import Model
-from sightline.corpus import Corpus, read
+from sightline.corpus import Corpus, read, shard_name
 from sightline.decode_pool import DecodePool
 from sightline.documents import Document
 from sightline.fetching import Fetcher
@@ -60,7 +60,8 @@ def linked_documents(
     """Yield the documents of articles and corpora in their order; what cannot be read is a problem.
 
     `unit`, `fetch` and `folders`, whose images their articles may show, are for articles;
-    `split`, `features` and `matrix` for corpora: the record of an article always has its matrix.
+    `split`, `features` (a store, or a folder with one for each file) and `matrix` for corpora: the
+    record of an article always has its matrix.
     """
     corpus, is_empty = None, True
     for path in inputs:
@@ -72,12 +73,20 @@ def linked_documents(
                 yield LinkedDocument(article.document, record, article)
         else:
             corpus = read(path, split=split, problems=problems, allow_empty=True)
-            images = open_images(model, corpus, features, say, pool)
+            images = open_images(model, corpus, _store_of(path, features), say, pool)
             for linked in _of_corpus(corpus, model, images, choices, matrix):
                 is_empty = False
                 yield linked
     if is_empty and corpus is not None and corpus.split is not None and corpus.splits:
         raise corpus.split_not_found(corpus.split)
+
+
+def _store_of(path: Path, features: Path | None) -> Path | None:
+    """The feature store of a corpus: its own in a folder of stores, or the one for all."""
+    if features is None:
+        return None
+    own = features / shard_name(path.name)
+    return own if own.is_dir() else features
 
 
 def _say_unknown_words(model: Model, article: Article, say: Callable[[str], None]) -> None:

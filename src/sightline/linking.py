@@ -22,7 +22,10 @@ _POLICIES = get_args(Policy)
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A sentence and an image that belong together, by their places in the document."""
+    """A sentence and an image that belong together, by their places in the document, from 0.
+
+    `score` is their cosine similarity, from -1 to 1.
+    """
 
     sentence: int
     image: int
@@ -33,7 +36,11 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class LinkChoices:
-    """How links are chosen, as `link` and `confident_links` take it."""
+    """How links are chosen, as `link` and `confident_links` take it.
+
+    `policy` is one of those that `link` describes; `max_links` is "all", "half" or a number;
+    `min_confidence` is from 0 to 1.
+    """
 
     policy: Policy = "assignment"
     max_links: MaxLinks = "all"
@@ -57,7 +64,10 @@ def link(
 ) -> list[Link]:
     """The links of one document, those with the highest score first.
 
-    - `assignment`: at most one link a sentence and an image, with the largest total, at most
+    `max_links` is "all", which is as many as the smaller of sentences and images, "half" of it, or
+    a number. `policy` is one of
+
+    - `assignment`: at most one link per sentence and per image, with the largest total, at most
       `max_links` of them; pairs that would lower the total stay apart.
     - `dense`: each sentence with its best image and each image with its best sentence.
     - `top-k`: of those, the `max_links` best of either direction.
@@ -106,6 +116,25 @@ def confident_links(links: Iterable[Link], min_confidence: float) -> list[Link]:
             "'sightline calibrate', or choose by score with --policy threshold."
         )
     return [one for one in found if (one.confidence or 0.0) >= min_confidence]
+
+
+def why_unlinked(similarity_SV: NDArray[np.floating], choices: LinkChoices) -> list[str]:
+    """Why each image of a document would have no link, for those that have none."""
+    sentences, images = similarity_SV.shape
+    if not sentences:
+        return ["there is no sentence"] * images
+    chosen = link(similarity_SV, choices.policy, choices.max_links, choices.threshold)
+    if choices.policy == "threshold":
+        reason = f"similarity not above the threshold, {choices.threshold:g}"
+    elif len(chosen) < _cap(sentences, images, choices.max_links):
+        reason = "no sentence is similar to it"
+    elif choices.max_links == "all":
+        reason = "other images fit the sentences better"
+    else:
+        reason = "beyond the cap on links"
+    unsure = f"below the least confidence, {choices.min_confidence:g}"
+    linked = {one.image for one in chosen}
+    return [unsure if image in linked else reason for image in range(images)]
 
 
 def _check_policy(policy: str) -> None:

@@ -71,7 +71,10 @@ class Member:
 
 @dataclass(frozen=True)
 class LinkModel:
-    """Two encoders with their vocabulary: documents in, similarity matrices out."""
+    """Two encoders with their vocabulary: documents in, similarity matrices and links out.
+
+    `LinkModel.from_pretrained("default")` opens the bundled one.
+    """
 
     settings: Settings
     vocabulary: Vocabulary
@@ -143,7 +146,10 @@ class LinkModel:
         return self._joined(own, [member.model.encode_images(vectors) for member in self.members])
 
     def similarity_matrix(self, document: Document, features: Features = None) -> FloatArray:
-        """Cosine similarity of each sentence (rows) and each image (columns) of a document."""
+        """Cosine similarity of each sentence (rows) and each image (columns) of a document.
+
+        `features` are as `similarity_matrices` takes them.
+        """
         return self.similarity_matrices([document], features)[0]
 
     def similarity_matrices(
@@ -173,12 +179,15 @@ class LinkModel:
     ) -> DocumentLinks:
         """The links of a document, the highest score first.
 
-        `policy` is "assignment", "dense", "top-k", "threshold" or "mmc4" (`linking.link` describes
-        each), `max_links` "all", "half" or a number.
+        - `policy`: "assignment", "dense", "top-k", "threshold" or "mmc4"; `linking.link` describes
+          each.
+        - `max_links`: the most links: "all", which is as many as the smaller of sentences and
+          images, "half" of it, or a number.
+        - `features`: as `similarity_matrices` takes them.
+        - `threshold`: for the policy of this name, the similarity that a link has to exceed.
+        - `min_confidence`: from 0 to 1; less sure links are left out.
 
         An image that cannot be read has no link; a warning says so, and `images` of the result why.
-        `threshold` is that of the policy of this name; less sure links than `min_confidence` are
-        left out.
         """
         check_document(document)
         choices = LinkChoices(policy, max_links, threshold, min_confidence)

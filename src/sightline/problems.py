@@ -7,7 +7,7 @@ user asked to be strict.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +20,18 @@ class MissingExtraError(SightlineError):
     """A feature needs a package that the installed extras do not bring."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an extra: pip install 'sightline[{extra}]'")
+        from sightline.installed_packages import install_command
+
+        super().__init__(f"{what} needs an extra: {install_command(extra)}")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a wrong name: the names that are close to it, if any are."""
+    from difflib import get_close_matches
+
+    names = {name.casefold(): name for name in known}
+    close = [names[name] for name in get_close_matches(word.casefold(), names, n=2)]
+    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from html.entities import html5
 from typing import NoReturn
 from xml.etree.ElementTree import Element, TreeBuilder
@@ -57,9 +58,18 @@ def _refuse_elsewhere(where: str) -> NoReturn:
     )
 
 
+class _FullNames(dict[str, str]):
+    """The names as they are given, each worked out once, by expat's."""
+
+    def __missing__(self, name: str) -> str:
+        self[name] = full = "{" + name if "}" in name else name
+        return full
+
+
 class _Builder:
     def __init__(self) -> None:
         self.tree = TreeBuilder()
+        self.names = _FullNames()
         self.depth = self.elements = 0
         self.has_document_type = False
 
@@ -71,8 +81,9 @@ class _Builder:
                 f"it holds XML of more than {MAX_DEPTH} levels or {MAX_ELEMENTS:,} elements, "
                 "the limits."
             )
-        named = {_full(key): value for key, value in attributes.items()}
-        self.tree.start(_full(name), named)
+        names = self.names
+        named = {names[key]: value for key, value in attributes.items()} if attributes else {}
+        self.tree.start(names[name], named)
 
     def document_type(self, *_: object) -> None:
         """Note that entities may be declared elsewhere, so that unknown ones are no error."""
@@ -86,9 +97,10 @@ class _Builder:
 
     def end(self, name: str) -> None:
         self.depth -= 1
-        self.tree.end(_full(name))
+        self.tree.end(self.names[name])
 
 
+@lru_cache(4096)
 def local(name: str) -> str:
     """Give a name without its namespace."""
     return name.rpartition("}")[2]
@@ -96,8 +108,7 @@ def local(name: str) -> str:
 
 def attribute(element: Element, name: str) -> str | None:
     """Give an attribute by its local name."""
-    return next((value for key, value in element.attrib.items() if local(key) == name), None)
-
-
-def _full(name: str) -> str:
-    return "{" + name if "}" in name else name
+    for key, value in element.attrib.items():
+        if local(key) == name:
+            return value
+    return None

@@ -12,7 +12,7 @@ from reprlib import repr as shown
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from sightline.choices import MaxLinks
-from sightline.problems import SightlineError
+from sightline.problems import SightlineError, did_you_mean
 
 SentenceEncoderName = Literal["gru", "attention"]
 SimilarityName = Literal["AP", "TK", "DC", "NoStruct"]
@@ -25,7 +25,17 @@ ScheduleName = Literal["plateau", "cosine"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a model is and how it was trained."""
+    """What a model is and how it was trained; the defaults are the paper's recipe.
+
+    - `sentence_encoder`: "gru", the paper's, or "attention"; `layers`: 1 or 2.
+    - `similarity`: "AP", "TK", "DC" or "NoStruct", the document similarities of `docs/method.md`.
+    - `max_links`: "all", "half" or a number.
+    - `loss`: "hinge" or "softmax"; `negatives`: "hard" or "mean", for the hinge.
+    - `negative_documents`: b of the paper; a batch holds b + 1 documents.
+    - `schedule` of the learning rate: "plateau", the paper's, or "cosine".
+
+    The source says of each other field what it is, as does `sightline train --help` of its option.
+    """
 
     # --- the encoders
     #: Size of the space that sentences and images share (the paper's d_multi).
@@ -137,11 +147,11 @@ class Settings:
         """Settings read back from JSON; `where` names the file in errors."""
         if not isinstance(record, dict):
             raise SightlineError(f"{where}: the settings are not a JSON object.")
-        unknown = record.keys() - {field.name for field in fields(cls)}
-        if unknown:
+        known = {field.name for field in fields(cls)}
+        if unknown := sorted(record.keys() - known):
             raise SightlineError(
-                f"{where}: unknown setting {sorted(unknown)[0]!r}; the folder may come from a "
-                "newer version of Sightline."
+                f"{where}: unknown setting {unknown[0]!r}; the folder may come from a "
+                f"newer version of Sightline.{did_you_mean(unknown[0], known)}"
             )
         try:
             return cls(**record)

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from sightline.corpus import SUFFIXES
+from sightline.corpus import SUFFIXES, shard_name
 from sightline.problems import SightlineError
 from sightline.storage import (
     files_in,
@@ -109,7 +109,7 @@ def find_shards(inputs: Iterable[str | Path], output: str | Path) -> list[Shard]
             )
         for source in sources:
             file = source.rpartition("/")[2]
-            name = next(file.removesuffix(one) for one in SUFFIXES if file.endswith(one))
+            name = shard_name(file)
             other = found.setdefault(name, Shard(name, source, folder))
             if other.source != source:
                 raise SightlineError(

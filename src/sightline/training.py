@@ -75,6 +75,8 @@ def train(
 ) -> dict[str, Any]:
     """Train a model into the folder `output`; returns the best epoch's record of the log.
 
+    `word_vectors` is a word2vec or GloVe file (`.bin`, `.txt`, `.gz`, `.npz`), `device` "cpu" or
+    "cuda". `resume` goes on with the run in `output`; `say` is called with each line of progress.
     Features are those of `store`, by default the corpus's own. With `settings.finetune_images`
     they come from the image files through `backbone`, which learns along, by default the bundled
     one; `workers` processes decode them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -23,10 +24,16 @@ class ZipLimits:
     ratio: int = 250
 
 
+#: What the members count as that `Archive.replaced` counts.
+REPLACED = "files that a later one of the same name replaces (number)"
 DEFAULT_LIMITS = ZipLimits()
 _FREE = 1 << 20  # bytes that may be packed as densely as they like
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 0x1
+_HEAD = 512  # bytes that show whether a member is text
+_NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
+# Byte order marks of UTF-16 and UTF-32, and markup in them without one.
+_WIDE = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff", b"<\0", b"\0<", b"\0\0\0<")
 
 
 class Archive:
@@ -49,6 +56,8 @@ class Archive:
             )
         # Of two members with one name, which programs disagree about, the last is taken.
         self._members = {member.filename: member for member in members}
+        #: Members that a later one of the same name replaces.
+        self.replaced = sum(not m.is_dir() and self._members[m.filename] is not m for m in members)
 
     def __enter__(self) -> Self:
         return self
@@ -79,21 +88,33 @@ class Archive:
         member = self._members.get(name)
         if member is None:
             return None
+        dense = _FREE + self.limits.ratio * member.compress_size
+        most = min(self.limits.member_bytes, self.limits.total_bytes - self._read_bytes, dense)
+        data = self._unpack(member, most + 1)
+        if len(data) > most:
+            raise SightlineError(
+                f"{member.filename[:100]!r} in it unpacks to more than the limits allow, as a zip "
+                "bomb does."
+            )
+        self._read_bytes += len(data)
+        return data
+
+    def holds_text(self, name: str) -> bool:
+        """Say whether a member that must be there begins as texts do; raises `SightlineError`."""
+        head = self._unpack(self._members[name], _HEAD)
+        return head.startswith(_WIDE) or (bool(head) and not _NO_TEXT.search(head))
+
+    def _unpack(self, member: zipfile.ZipInfo, most: int) -> bytes:
+        """Unpack no more bytes than that, whatever the archive says of itself."""
         if member.flag_bits & _ENCRYPTED:
             raise SightlineError(
                 "it is encrypted with a password; remove that with the program that made it."
             )
         if member.compress_type not in _METHODS:
             raise SightlineError(f"it is packed by a method ({member.compress_type}) that is rare.")
-        return self._unpack(member)
-
-    def _unpack(self, member: zipfile.ZipInfo) -> bytes:
-        """Unpack no more than the limits allow, whatever the archive says of itself."""
-        dense = _FREE + self.limits.ratio * member.compress_size
-        most = min(self.limits.member_bytes, self.limits.total_bytes - self._read_bytes, dense)
         try:
             with self._zip.open(member) as file:
-                data = file.read(most + 1)
+                return file.read(most)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
             raise SightlineError(
                 f"it is damaged: {member.filename[:100]!r} in it cannot be unpacked."
@@ -103,10 +124,3 @@ class Archive:
             raise SightlineError(
                 f"{member.filename[:100]!r} in it is packed in a way that is not supported."
             ) from error
-        if len(data) > most:
-            raise SightlineError(
-                f"{member.filename[:100]!r} in it unpacks to more than the limits allow, as a zip "
-                "bomb does."
-            )
-        self._read_bytes += len(data)
-        return data

@@ -19,6 +19,8 @@ from sightline.commands.options import (
     PolicyOption,
     StrictOption,
     ThresholdOption,
+    existing,
+    file_to_write,
     link_choices,
 )
 from sightline.console import report, say, say_left_out, say_problems
@@ -50,7 +52,9 @@ EXAMPLES = examples(
 def alt(
     inputs: Annotated[
         list[Path],
-        typer.Argument(help="Articles, or folders of HTML and Markdown.", metavar="INPUT"),
+        typer.Argument(
+            help="Articles, or folders of HTML and Markdown.", metavar="INPUT", callback=existing
+        ),
     ],
     check: Annotated[
         bool, typer.Option("--check", help="Audit alone, without a model; exit 1 if it finds any.")
@@ -114,10 +118,13 @@ def alt(
     not_over_inputs(output, paths)
     if form == "html" and output is not None and not output.suffix and not output.exists():
         output.mkdir(parents=True)
-    pages = page_files(output, paths, 0, "alt") if form == "html" else {}
+    folders = folders_of(inputs)
+    pages = page_files(output, paths, 0, "alt", folders) if form == "html" else {}
+    if form != "html" or output in pages.values():  # else it is a folder, which is made
+        file_to_write(output)
     problems = Problems(strict=strict, report=report)
     seen: Counter[str] = Counter()
-    fetcher, folders = Fetcher() if fetch else None, folders_of(inputs)
+    fetcher = Fetcher() if fetch else None
     articles = read_articles(paths, problems, fetch=fetcher, folders=folders)
     audited = (audit_article(article) for article in articles)
     choices = link_choices(policy, max_links, threshold)

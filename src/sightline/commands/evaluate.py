@@ -20,6 +20,7 @@ from sightline.commands.options import (
     file_to_write,
     known_scored_model,
 )
+from sightline.commands.values import UsageSentence
 from sightline.console import print_json, report, say, say_problems, write_lines
 from sightline.problems import Problems, SightlineError
 from sightline.progress import counted
@@ -81,6 +82,7 @@ def evaluate(
     if min(cutoffs) < 1:
         raise typer.BadParameter("--cutoff must be at least 1")
     problems = Problems(strict=strict, report=report)
+    _check_order(model, corpus)
     opened = read(corpus, problems=problems)
     not_over_inputs(documents, [opened.file])
     notes: dict[str, Any] = {}
@@ -118,3 +120,20 @@ def evaluate(
             f"No document could be scored: of {counted(skipped, 'document')} the links are "
             "unknown, or no link or every link is true."
         )
+
+
+def _check_order(model: str, corpus: Path) -> None:
+    """Refuse a corpus that stands where the model should, and the other way round."""
+    if _is_corpus(Path(model)) and not _is_corpus(corpus):
+        right = f"sightline evaluate {corpus} {model}"
+        raise UsageSentence(f"{model} is a corpus, and the model comes first: '{right}'.")
+
+
+def _is_corpus(path: Path) -> bool:
+    from sightline.corpus import read
+
+    try:
+        read(path)
+    except SightlineError:
+        return False
+    return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +34,7 @@ from sightline.commands.options import (
     StrictOption,
     ThresholdOption,
     UnitOption,
+    file_to_write,
     link_choices,
 )
 from sightline.commands.shards import (
@@ -107,6 +109,7 @@ def link(
     """
     from sightline.articles import is_article
     from sightline.fetching import Fetcher
+    from sightline.link_outputs import explained
     from sightline.link_writing import form_of, page_files, write_links, write_pages
     from sightline.linked_documents import LinkedDocument, linked_documents
 
@@ -128,10 +131,16 @@ def link(
     inputs = articles_and_corpora(inputs)
     not_over_inputs(output, inputs)
     articles = [path for path in inputs if is_article(path)]
-    if len(articles) == len(inputs):
+    others = len(inputs) - len(articles)
+    if not others:
         _say_unused(split=split, features=features)
     form = form_of(output, format, sys.stdout.isatty())
-    pages = page_files(output, articles, len(inputs) - len(articles)) if form == "html" else {}
+    if folders and form == "html" and output and not (others or output.suffix or output.exists()):
+        output.mkdir(parents=True)  # also for a folder that holds one article
+    pages = page_files(output, articles, others, folders=folders) if form == "html" else {}
+    if form != "html" or output in pages.values():  # else it is a folder, which is made
+        file_to_write(output)
+    for_people = form in ("html", "list")
     loaded = open_model(model)
     problems = Problems(strict=strict, report=report)
     seen: Counter[str] = Counter()
@@ -140,7 +149,7 @@ def link(
         for one in linked_documents(
             inputs, loaded, choices, pool, problems,
             unit=unit, fetch=Fetcher() if fetch else None, folders=folders,
-            split=split, features=features, matrix=matrix, say=say,
+            split=split, features=features, matrix=matrix or for_people, say=say,
         ):  # fmt: skip
             seen["documents"] += 1
             if one.article is not None:
@@ -150,7 +159,7 @@ def link(
                 )
                 detail(f"{one.article.path}: {', '.join(sizes)}")
             seen.update(image["status"] for image in one.record["images"])
-            yield one
+            yield replace(one, record=explained(one.record, choices)) if for_people else one
 
     with decoding_processes() as pool:
         if form == "html":

@@ -19,11 +19,11 @@ from sightline.commands.values import (
     Context,
     Parameter,
     UsageSentence,
-    did_you_mean,
     place_of,
     use_plain_values,
 )
 from sightline.console import detail, has_colours, say
+from sightline.problems import did_you_mean
 from sightline.verbosity import Verbosity, choose_verbosity, is_verbose
 
 Formatter = Any

@@ -28,6 +28,21 @@ def folders_of(inputs: Iterable[Path]) -> list[Path]:
     return [path for path in inputs if path.is_dir()]
 
 
+def files_of_shards(inputs: Iterable[Path]) -> list[Path]:
+    """The inputs, with the files of folders of shards in place of these."""
+    from sightline.corpus import SUFFIXES
+    from sightline.shards import is_shard_folder
+    from sightline.storage import files_in
+
+    found: list[Path] = []
+    for path in inputs:
+        if path.is_dir() and is_shard_folder(str(path)):
+            found += [path / name for name in files_in(str(path)) if name.endswith(SUFFIXES)]
+        else:
+            found.append(path)
+    return list(dict.fromkeys(found))
+
+
 def articles_and_corpora(inputs: Iterable[Path]) -> list[Path]:
     """The inputs, with the articles in and below plain folders in place of these."""
     from sightline.article_folders import without_folders

@@ -9,9 +9,9 @@ import typer
 
 from sightline.choices import Policy, Unit
 from sightline.commands import completions
-from sightline.commands.values import UsageSentence, did_you_mean
+from sightline.commands.values import UsageSentence
 from sightline.console import max_links_from, say
-from sightline.problems import SightlineError
+from sightline.problems import SightlineError, did_you_mean
 
 if TYPE_CHECKING:
     from sightline.linking import LinkChoices

@@ -13,15 +13,16 @@ from sightline.commands.manners import examples
 from sightline.commands.opening import (
     articles_and_corpora,
     decoding_processes,
+    files_of_shards,
     folders_of,
     no_document,
     not_over_inputs,
     open_model,
 )
 from sightline.commands.options import (
+    INPUT,
     LINKS,
     OUTPUT,
-    DocumentsArgument,
     FeaturesOption,
     FetchOption,
     JsonOption,
@@ -33,10 +34,11 @@ from sightline.commands.options import (
     StrictOption,
     ThresholdOption,
     UnitOption,
+    existing,
     link_choices,
 )
 from sightline.console import print_json, report, say, say_problems
-from sightline.problems import Problems
+from sightline.problems import Problems, SightlineError
 from sightline.progress import counted
 
 if TYPE_CHECKING:
@@ -53,11 +55,22 @@ EXAMPLES = examples(
         "Pairs with their images, as WebDataset shards to train on",
         "sightline pairs articles/ -o PAIRS --format webdataset",
     ),
+    (
+        "Pairs of links that were found before, whose image paths begin in SHARDS",
+        "sightline pairs LINKS --images SHARDS -o pairs.jsonl --min-confidence 0.8",
+    ),
 )
 
 
 def pairs(
-    inputs: DocumentsArgument,
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Articles, folders of them, corpora, folders of shards, or what link wrote.",
+            metavar="INPUT",
+            callback=existing,
+        ),
+    ],
     output: Annotated[
         Path,
         typer.Option(
@@ -86,31 +99,52 @@ def pairs(
     fetch: FetchOption = False,
     split: SplitOption = None,
     features: FeaturesOption = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where image paths of link records begin; by default beside the records.",
+            rich_help_panel=INPUT,
+        ),
+    ] = None,
     strict: StrictOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Write image-sentence pairs out of articles or corpora."""
+    """Write image-sentence pairs out of articles or corpora.
+
+    Link records, which `sightline link` writes, are taken as they are, without a model.
+    """
     from sightline.fetching import Fetcher
+    from sightline.link_reading import are_link_records, read_link_records
     from sightline.linked_documents import linked_documents
-    from sightline.pair_writing import pair_format, write_pairs
+    from sightline.pair_writing import NO_FILE, pair_format, write_pairs
     from sightline.pairs import PairChoice
     from sightline.progress import Progress
 
     to = pair_format(output, format)
-    paths = articles_and_corpora(inputs)
+    if images is not None and not images.is_dir():
+        raise SightlineError(f"--images {images}: there is no such folder.")
+    paths = articles_and_corpora(files_of_shards(inputs))
     not_over_inputs(output, paths)
-    loaded = open_model(model)
+    records = dict.fromkeys(filter(are_link_records, paths))
+    paths = [path for path in paths if path not in records]
+    loaded = open_model(model) if paths else None
     choices = link_choices(policy, max_links, threshold)
     problems = Problems(strict=strict, report=report)
     choice = PairChoice(min_confidence, min_score)
 
-    def linked(pool: DecodePool) -> Iterator[LinkedDocument]:
-        with Progress("pairs", None, "documents") as progress:
-            for one in linked_documents(
+    def found(pool: DecodePool) -> Iterator[LinkedDocument]:
+        for path in records:
+            yield from read_link_records(path, images or path.parent, problems)
+        if loaded is not None:
+            yield from linked_documents(
                 paths, loaded, choices, pool, problems,
                 unit=unit, fetch=Fetcher() if fetch else None, folders=folders_of(inputs),
                 split=split, features=features, say=say,
-            ):  # fmt: skip
+            )  # fmt: skip
+
+    def linked(pool: DecodePool) -> Iterator[LinkedDocument]:
+        with Progress("pairs", None, "documents") as progress:
+            for one in found(pool):
                 progress.advance(note=counted(choice.pairs, "pair"))
                 yield one
         # Before the file gets its name: no document, no file.
@@ -125,6 +159,10 @@ def pairs(
     left_out = {reason: number for reason, number in choice.left_out.items() if number}
     for reason, number in left_out.items():
         say(f"left out: {reason} ({number:,})")
+    if records and images is None and NO_FILE in left_out:
+        say(
+            "Link records do not say where their image paths begin; name that folder with --images."
+        )
     if json:
         print_json(
             {

@@ -20,9 +20,9 @@ from sightline.commands.options import (
     StrictOption,
     WordVectorsOption,
 )
-from sightline.commands.values import UsageSentence, did_you_mean
+from sightline.commands.values import UsageSentence
 from sightline.console import print_json, report, say, say_problems
-from sightline.problems import MissingExtraError, Problems, SightlineError
+from sightline.problems import MissingExtraError, Problems, SightlineError, did_you_mean
 from sightline.reproduction.paper_results import DATASETS, DatasetName
 
 EXAMPLES = examples(

@@ -126,9 +126,12 @@ def serve(
         import prometheus_client  # noqa: F401
         import python_multipart  # noqa: F401
         import uvicorn  # noqa: F401
+    from sightline.corpus import read
     from sightline.service.configuration import Configuration
     from sightline.service.limits import ServiceLimits
 
+    for path in corpus or ():
+        read(path)  # says what is wrong with it before a log for machines begins
     usual = ServiceLimits()
     limits = ServiceLimits(
         body_bytes=max_body * _MEGABYTE,

@@ -16,9 +16,9 @@ from sightline.commands.values import (
     Parameter,
     UsageSentence,
     converted,
-    did_you_mean,
     kind_of,
 )
+from sightline.problems import did_you_mean
 from sightline.storage import is_remote, place_of
 
 #: The file that is looked for in the working folder.

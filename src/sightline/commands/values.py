@@ -8,11 +8,12 @@ paths, and lists of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import typer
+
+from sightline.problems import did_you_mean
 
 # typer's parameters and contexts are those of its own copy of click, which has no public names.
 Parameter = Any
@@ -20,13 +21,6 @@ Context = Any
 
 _TRUE = {"1", "true", "t", "yes", "y", "on"}
 _FALSE = {"0", "false", "f", "no", "n", "off"}
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a sentence about a wrong name: the names that are close to it, if any are."""
-    names = {name.casefold(): name for name in known}
-    close = [names[name] for name in get_close_matches(word.casefold(), names, n=2)]
-    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def use_plain_values(parameters: Iterable[Parameter]) -> None:

@@ -16,22 +16,22 @@ from xml.etree.ElementTree import Element
 from sightline.pages import Block, BlockKind, LeftOut, Page, PageImage
 from sightline.problems import SightlineError
 from sightline.readers.contents import Contents, read_image_files
+from sightline.readers.docx_drawings import read_drawing
+from sightline.readers.docx_inserted import read_inserted
 from sightline.readers.docx_parts import (
     Relation,
-    characters_of,
     count_other_parts,
     main_part,
-    read_inserted,
     read_relations,
     read_title,
 )
 from sightline.readers.docx_styles import Style, read_styles
+from sightline.readers.docx_texts import held, settle_forms
 from sightline.readers.figure_captions import attach_captions
 from sightline.safe_xml import attribute, local, parse_xml
-from sightline.zip_limits import Archive
+from sightline.zip_limits import REPLACED, Archive
 
 _OLE = b"\xd0\xcf\x11\xe0"
-_EMU_PER_PIXEL = 9525
 _ICON_SIDE = 32  # pixels; smaller than this both ways is no picture
 _LONGEST_CELL = 200  # characters of a cell that is joined with its row
 _SPACE = re.compile(r"[ \t\r\n\u00a0]+")
@@ -43,9 +43,12 @@ _LEFT_OUT = {
     "listItem": "choices of form fields",
     "textpath": "word art",
     "sym": "signs without a meaning",
+    "instrText": "field codes",
+    "delInstrText": "field codes",
+    "fldData": "field codes",
 }
-_PICTURES = ("blip", "imagedata")
-_NO_TEXT = frozenset(("pPr", "rPr", "instrText", "delText", "sectPr", "tblPr", "trPr", "tcPr"))
+# Text in these is counted in the end, as all that stands where none is looked for.
+_NO_TEXT = frozenset(("pPr", "rPr", "delText", "sectPr", "tblPr", "trPr", "tcPr"))
 
 
 def read_docx(path: Path) -> Contents:
@@ -60,10 +63,11 @@ def read_docx(path: Path) -> Contents:
         part = main_part(archive)
         walk = _Walk(archive, read_styles(archive, part), read_relations(archive, part))
         walk.document(parse_xml(archive.read(part)))
-        count_other_parts(archive, walk.relations, walk.inserted, walk.left_out)
         sources = (i.source for i in walk.images if i.source not in walk.external)
         files = read_image_files(archive, sources, walk.left_out)
         title = read_title(archive)
+        count_other_parts(archive, {part, *walk.inserted, *files}, walk.left_out)
+        walk.left_out.text[REPLACED] += archive.replaced
     blocks, images = attach_captions(walk.blocks, walk.images)
     headline = next((b.text for b in blocks if b.kind is BlockKind.HEADING), None)
     left_out = LeftOut(+walk.left_out.text, +walk.left_out.images)
@@ -94,13 +98,14 @@ class _Walk:
 
     def document(self, root: Element) -> None:
         """Read all; what stands where nothing is looked for is counted in the end."""
+        settle_forms(root, self.left_out)
         self.content(root)
-        characters, pictures = _held(root)
+        characters, pictures = held(root)
         self.left_out.text["elsewhere in the file"] += max(0, characters - self.characters)
         self.left_out.images["elsewhere in the file"] += max(0, pictures - self.pictures)
 
     def _leave_out(self, element: Element, reason: str) -> None:
-        characters, pictures = _held(element)
+        characters, pictures = held(element)
         self.left_out.text[reason] += characters
         self.left_out.images[reason] += pictures
         self.characters += characters
@@ -116,18 +121,17 @@ class _Walk:
                 self.table(child)
             elif tag in _LEFT_OUT:
                 self._leave_out(child, _LEFT_OUT[tag])
-            elif tag == "AlternateContent":
-                self.content(_choice(child))
             elif tag == "altChunk":
                 self._inserted(child)
             elif tag not in _NO_TEXT:
                 self.content(child)
 
     def _inserted(self, element: Element) -> None:
+        """Read an inserted file; one that is elsewhere or missing is counted with the parts."""
         relation = self.relations.get(attribute(element, "id") or "")
-        if relation is None or relation.is_external or relation.target not in self.archive:
+        if relation is None:
             self.left_out.text["inserted files that are missing (number)"] += 1
-        else:
+        elif not relation.is_external and relation.target in self.archive:
             self.inserted.add(relation.target)
             for page in read_inserted(self.archive, relation.target, self.left_out):
                 self.blocks += page.blocks
@@ -189,10 +193,6 @@ class _Walk:
                 self._leave_out(child, _LEFT_OUT[tag])
             elif tag == "r" and _is_hidden(child):
                 self._leave_out(child, "hidden text")
-            elif tag == "subDoc":
-                self.left_out.text["documents elsewhere (number)"] += 1
-            elif tag == "AlternateContent":
-                self.runs(_choice(child))
             elif tag == "altChunk":
                 self.boxes.append(child)
             elif tag in ("drawing", "pict", "object"):
@@ -206,28 +206,16 @@ class _Walk:
             text = text.lstrip(" ")
         self.text += text
 
-    def _drawing(self, drawing: Element) -> None:
-        elements = list(_within(drawing))
-        self.boxes += [element for tag, element in elements if tag == "txbxContent"]
-        named = dict(reversed(elements))  # the first of each name
-        extent = named.get("extent")
-        width, height = (_pixels(extent, "cx"), _pixels(extent, "cy"))
-        decorative = "decorative" in named and attribute(named["decorative"], "val") in (
-            "1",
-            "true",
-        )
-        for tag, element in elements:
-            if tag == "textpath":
-                self._leave_out(element, _LEFT_OUT[tag])
-        pictures = list(_pictures(drawing))
-        self.pictures += len(pictures)
-        whole = named.get("docPr", named.get("shape") if len(pictures) == 1 else None)
-        # Of a picture alone, Word shows the drawing's text; its own is often the name of a file.
-        grouped = len(pictures) > 1 or "wgp" in named or "docPr" not in named
-        for picture, own in pictures:
-            described = own if own is not None and grouped else whole
-            alt = _described(described)
-            source = self._source(picture)
+    def _drawing(self, element: Element) -> None:
+        drawing = read_drawing(element)
+        self.boxes += drawing.boxes
+        for art in drawing.word_art:
+            self._leave_out(art, _LEFT_OUT["textpath"])
+        self.left_out.images["chart or diagram"] += drawing.charts
+        self.pictures += drawing.charts + len(drawing.pictures)
+        width, height = drawing.width, drawing.height
+        for picture in drawing.pictures:
+            source = self._source(picture.element)
             if source is None:
                 self.left_out.images["no source"] += 1
             elif width and height and max(width, height) <= _ICON_SIDE:
@@ -237,18 +225,16 @@ class _Walk:
                     source,
                     block=-1,
                     offset=len(self.text),
-                    alt="" if decorative and not alt else alt,
-                    title=attribute(described, "title") if described is not None else None,
+                    alt="" if drawing.decorative and not picture.alt else picture.alt,
+                    title=picture.title,
                     width=width,
                     height=height,
-                    decorative=decorative,
+                    decorative=drawing.decorative,
                 )
                 self.inside.append(image)
-        charts = sum(tag in ("chart", "relIds") for tag, _ in elements)
-        self.left_out.images["chart or diagram"] += charts
 
     def _source(self, picture: Element) -> str | None:
-        for name in ("embed", "link", "id"):
+        for name in ("embed", "link", "id", "relid", "href"):
             relation = self.relations.get(attribute(picture, name) or "")
             if relation is not None:
                 if relation.is_external:
@@ -262,8 +248,6 @@ class _Walk:
             tag = local(row.tag)
             if tag == "tr":
                 self._row(row)
-            elif tag == "AlternateContent":
-                self.table(_choice(row))
             elif tag in _LEFT_OUT:
                 self._leave_out(row, _LEFT_OUT[tag])
             elif tag not in _NO_TEXT and tag != "tblGrid":
@@ -275,8 +259,6 @@ class _Walk:
             tag = local(child.tag)
             if tag == "tc":
                 yield child
-            elif tag == "AlternateContent":
-                yield from self._cells(_choice(child))
             elif tag in _LEFT_OUT:
                 self._leave_out(child, _LEFT_OUT[tag])
             elif tag not in _NO_TEXT:
@@ -302,65 +284,6 @@ class _Walk:
             ]
 
 
-def _pictures(
-    element: Element, own: Element | None = None
-) -> Iterator[tuple[Element, Element | None]]:
-    """Yield the pictures of a drawing, each with what describes it and not all of the drawing."""
-    for child in element:
-        tag = local(child.tag)
-        if tag in _PICTURES:
-            yield child, own
-        if tag == "AlternateContent":
-            yield from _pictures(_choice(child), own)
-        elif tag != "txbxContent":
-            yield from _pictures(child, _own_description(child, own))
-
-
-def _own_description(element: Element, outer: Element | None) -> Element | None:
-    """Give what describes a shape: itself in VML, in DrawingML what its properties hold."""
-    if attribute(element, "alt") is not None:
-        return element
-    for child in element:
-        holder = child if local(child.tag).startswith("nv") else (child,)
-        for properties in holder:
-            if local(properties.tag) == "cNvPr" and attribute(properties, "descr"):
-                return properties
-    return outer
-
-
-def _within(drawing: Element) -> Iterator[tuple[str, Element]]:
-    """Yield the elements of a drawing with their names; what its text boxes hold is text."""
-    for child in drawing:
-        tag = local(child.tag)
-        yield tag, child
-        if tag == "AlternateContent":
-            yield from _within(_choice(child))
-        elif tag != "txbxContent":
-            yield from _within(child)
-
-
-def _choice(alternatives: Element) -> Element:
-    """Give the newer of two forms of one thing, as Word does, or one that holds more to read."""
-    return max(alternatives, key=lambda form: sum(_held(form)), default=alternatives)
-
-
-def _held(element: Element) -> tuple[int, int]:
-    """Count the characters and the pictures in an element; of several forms, the one to read."""
-    tag = local(element.tag)
-    held = [_held(child) for child in element]
-    if tag == "AlternateContent":
-        return max(held, key=sum, default=(0, 0))
-    characters, pictures = sum(c for c, _ in held), sum(p for _, p in held)
-    return characters + characters_of(tag, element), pictures + (tag in _PICTURES)
-
-
-def _described(element: Element | None) -> str | None:
-    if element is None:
-        return None
-    alt = attribute(element, "descr")
-    return attribute(element, "alt") if alt is None else alt
-
-
 def _is_hidden(run: Element) -> bool:
     properties = next((child for child in run if local(child.tag) == "rPr"), ())
     vanish = next((child for child in properties if local(child.tag) == "vanish"), None)
@@ -370,10 +293,3 @@ def _is_hidden(run: Element) -> bool:
 def _number(element: Element | None) -> int | None:
     value = attribute(element, "val") if element is not None else None
     return int(value) if value and value.isascii() and value.isdigit() and len(value) < 9 else None
-
-
-def _pixels(extent: Element | None, name: str) -> int | None:
-    value = attribute(extent, name) if extent is not None else None
-    if not value or not value.isascii() or not value.isdigit() or len(value) > 12:
-        return None
-    return int(value) // _EMU_PER_PIXEL or None

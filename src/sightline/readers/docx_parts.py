@@ -3,42 +3,53 @@
 from __future__ import annotations
 
 import posixpath
-import re
-from contextlib import suppress
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
-from email import message_from_bytes
-from email.message import Message
-from xml.etree.ElementTree import Element
 
-from sightline.pages import LeftOut, Page
+from sightline.pages import LeftOut
 from sightline.problems import SightlineError
-from sightline.readers.html import read_html
-from sightline.readers.html_encoding import decode_html
+from sightline.readers.docx_texts import held, settle_forms
 from sightline.safe_xml import attribute, local, parse_xml
 from sightline.zip_limits import Archive
 
-# Parts that are not read, by the last word of the relation to them, and what their text counts as.
-_NOT_READ = {
+INSERTED = "inserted files (bytes)"
+UNREADABLE = "parts that cannot be read (number)"
+# What the text of a part counts as, by the kind of the relation to it and, for a part without one,
+# by the name of its outermost element.
+_REASONS = {
     "header": "headers and footers",
+    "hdr": "headers and footers",
     "footer": "headers and footers",
+    "ftr": "headers and footers",
     "footnotes": "notes",
     "endnotes": "notes",
     "comments": "comments",
     "chart": "charts and diagrams",
-    "chartEx": "charts and diagrams",
-    "diagramData": "charts and diagrams",
-    "glossaryDocument": "building blocks",
+    "chartex": "charts and diagrams",
+    "chartspace": "charts and diagrams",
+    "diagramdata": "charts and diagrams",
+    "diagramdrawing": "charts and diagrams",
+    "datamodel": "charts and diagrams",
+    "glossarydocument": "building blocks",
 }
-_INSERTED = "inserted files (bytes)"
+# Relations to pictures, to what says how the document looks, and to what programs note about it.
+# fmt: off
+_NO_TEXT = frozenset((
+    "image", "styles", "styleswitheffects", "theme", "fonttable", "numbering", "settings",
+    "websettings", "chartstyle", "chartcolorstyle", "diagramlayout", "diagramquickstyle",
+    "diagramcolors", "customxmlprops", "coreproperties", "extendedproperties",
+    "customproperties",
+))
+# fmt: on
+_TYPES = "[Content_Types].xml"
 # Files of any kind that the document holds as a whole.
 _FILES = {
-    "aFChunk": _INSERTED,
-    "oleObject": "embedded files (bytes)",
+    "afchunk": INSERTED,
+    "oleobject": "embedded files (bytes)",
     "package": "embedded files (bytes)",
+    "subdocument": "embedded files (bytes)",
 }
-_CHART_TEXT = ("v", "pt")  # labels and values, in charts of both kinds
-_CHARSET = re.compile(r"[\w.:-]+", re.A)
-_UNREADABLE = "parts that cannot be read (number)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +58,15 @@ class Relation:
 
     target: str
     is_external: bool
-    #: The last word of its type, such as `image` or `header`.
+    #: The last word of its type in lower case and without hyphens, such as `coreproperties`.
     kind: str
 
 
 def main_part(archive: Archive) -> str:
     """Find the document itself, which is almost always `word/document.xml`."""
-    relations = archive.find("_rels/.rels")
-    if relations is not None:
-        for relation in parse_xml(relations):
-            if (attribute(relation, "Type") or "").endswith("/officeDocument"):
-                target = (attribute(relation, "Target") or "").lstrip("/")
-                if target in archive:
-                    return target
+    for _, relation in _relations_in(archive, "_rels/.rels"):
+        if relation.kind == "officedocument" and relation.target in archive:
+            return relation.target
     if "word/document.xml" not in archive:
         raise SightlineError("it is not a Word document: it holds no text part.")
     return "word/document.xml"
@@ -68,16 +75,24 @@ def main_part(archive: Archive) -> str:
 def read_relations(archive: Archive, part: str) -> dict[str, Relation]:
     """Read what a part refers to, by the ids that it uses for it."""
     folder, name = posixpath.split(part)
-    data = archive.find(posixpath.join(folder, "_rels", f"{name}.rels"))
-    relations: dict[str, Relation] = {}
-    for relation in parse_xml(data) if data is not None else ():
-        identifier, target = attribute(relation, "Id"), attribute(relation, "Target")
-        if identifier and target:
-            external = attribute(relation, "TargetMode") == "External"
+    found = _relations_in(archive, posixpath.join(folder, "_rels", f"{name}.rels"))
+    return {identifier: relation for identifier, relation in found if identifier}
+
+
+def _relations_in(archive: Archive, name: str) -> list[tuple[str | None, Relation]]:
+    """Read a list of relations, with the id of each."""
+    folder = posixpath.dirname(posixpath.dirname(name))
+    data = archive.find(name)
+    relations = []
+    for element in parse_xml(data) if data is not None else ():
+        target = attribute(element, "Target")
+        if target:
+            external = (attribute(element, "TargetMode") or "").lower() == "external"
             if not external:
                 target = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
-            kind = (attribute(relation, "Type") or "").rpartition("/")[2]
-            relations[identifier] = Relation(target, external, kind)
+            kind = (attribute(element, "Type") or "").rpartition("/")[2]
+            relation = Relation(target, external, kind.lower().replace("-", ""))
+            relations.append((attribute(element, "Id"), relation))
     return relations
 
 
@@ -92,111 +107,51 @@ def read_title(archive: Archive) -> str | None:
     return None
 
 
-def characters_of(tag: str, element: Element) -> int:
-    """Count the characters that an element itself holds, whether between its tags or in one."""
-    if tag in ("t", "delText"):
-        return len(element.text or "")
-    if tag == "textpath":
-        return len(attribute(element, "string") or "")
-    if tag == "listEntry":
-        return len(attribute(element, "val") or "")
-    if tag == "listItem":
-        return len(attribute(element, "displayText") or attribute(element, "value") or "")
-    return 1 if tag == "sym" else 0
-
-
-def count_other_parts(
-    archive: Archive, relations: dict[str, Relation], read: set[str], left_out: LeftOut
-) -> None:
-    """Count what is in the parts that are not read, and in those that they refer to in turn."""
-    waiting, seen = list(relations.values()), set(read)
-    while waiting:
-        relation = waiting.pop()
-        if relation.target in seen:
+def count_other_parts(archive: Archive, read: set[str], left_out: LeftOut) -> None:
+    """Count what is in the parts that were not read, whether or not anything refers to them."""
+    lists = [name for name in archive.names() if name.endswith(".rels")]
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for name in lists:
+        for target, kind in _kinds(archive, name, left_out):
+            kinds[target].append(kind)
+    told = read.union(lists, (_TYPES,))
+    for name in archive.names():
+        found = kinds[name]
+        if name in told:
             continue
-        if relation.kind in _FILES:
-            seen.add(relation.target)
-            _count_file(archive, relation, left_out)
-        elif relation.kind in _NOT_READ:
-            seen.add(relation.target)
-            try:
-                root = parse_xml(archive.read(relation.target))
-                waiting += read_relations(archive, relation.target).values()
-            except SightlineError:
-                left_out.text[_UNREADABLE] += 1
-            else:
-                _count_part(root, _NOT_READ[relation.kind], left_out)
+        if file := next((kind for kind in found if kind in _FILES), None):
+            left_out.text[_FILES[file]] += archive.size(name)
+        elif not found or not _NO_TEXT.issuperset(found):
+            _count_part(archive, name, found, left_out)
 
 
-def _count_file(archive: Archive, relation: Relation, left_out: LeftOut) -> None:
-    if relation.is_external:
-        left_out.text["documents elsewhere (number)"] += 1
-    elif relation.target in archive:
-        left_out.text[_FILES[relation.kind]] += archive.size(relation.target)
-    else:
-        left_out.text[_UNREADABLE] += 1
+def _kinds(archive: Archive, name: str, left_out: LeftOut) -> Iterator[tuple[str, str]]:
+    """Yield the parts that a list of relations names, with their kinds; others are counted."""
+    try:
+        relations = _relations_in(archive, name)
+    except SightlineError:
+        left_out.text[UNREADABLE] += 1
+        return
+    for _, relation in relations:
+        if not relation.is_external and relation.target in archive:
+            yield relation.target, relation.kind
+        elif relation.kind in _FILES and relation.is_external:
+            left_out.text["documents elsewhere (number)"] += 1
+        elif relation.kind in _FILES or relation.kind in _REASONS:
+            left_out.text[UNREADABLE] += 1
 
 
-def _count_part(root: Element, reason: str, left_out: LeftOut) -> None:
-    characters = pictures = 0
-    for element in root.iter():
-        tag = local(element.tag)
-        characters += characters_of(tag, element)
-        if tag in _CHART_TEXT:
-            characters += len((element.text or "").strip())
-        pictures += tag in ("blip", "imagedata")
+def _count_part(archive: Archive, name: str, kinds: list[str], left_out: LeftOut) -> None:
+    try:
+        if not name.endswith(".xml") and not archive.holds_text(name):
+            return
+        root = parse_xml(archive.read(name))
+    except SightlineError:
+        left_out.text[UNREADABLE] += 1
+        return
+    known = next((kind for kind in kinds if kind in _REASONS), local(root.tag).lower())
+    reason = _REASONS.get(known, "other parts")
+    settle_forms(root, left_out)
+    characters, pictures = held(root)
     left_out.text[reason] += characters
     left_out.images[reason] += pictures
-
-
-def read_inserted(archive: Archive, name: str, left_out: LeftOut) -> list[Page]:
-    """Read the web pages in a file that the document holds as a whole (`altChunk`).
-
-    Programs that make Word files of web pages put all of their text there. Files of other kinds,
-    and the images of any, are counted.
-    """
-    try:
-        data = archive.read(name)
-    except SightlineError:
-        left_out.text[_UNREADABLE] += 1
-        return []
-    sources, lost = [data], 0
-    if b"mime-version:" in data[:1024].lower():
-        parts = list(message_from_bytes(data).walk())
-        sources = [_with_charset(part) for part in parts if part.get_content_subtype() == "html"]
-        plain = (_decoded(part) for part in parts if part.get_content_type() == "text/plain")
-        lost = sum(map(len, plain))
-    pages = []
-    for source in sources:
-        page = _read_page(source)
-        if page is None:
-            lost += len(source)
-            continue
-        left_out.update(page.left_out)
-        left_out.images["inserted files"] += len(page.images)
-        pages.append(page)
-    left_out.text[_INSERTED] += lost if pages else archive.size(name)
-    return pages
-
-
-def _read_page(data: bytes) -> Page | None:
-    if decode_html(data).text.lstrip().startswith("<"):
-        with suppress(SightlineError):  # it is too large
-            return read_html(data, main_content=False)
-    return None
-
-
-def _with_charset(part: Message) -> bytes:
-    """Give a page that declares the encoding which the message names for it.
-
-    One with a byte order mark, and one in UTF-16, shows its encoding itself.
-    """
-    data, charset = _decoded(part).lstrip(), part.get_content_charset() or ""
-    if data.startswith(b"<") and b"\0" not in data[:4] and _CHARSET.fullmatch(charset):
-        return f'<meta charset="{charset}">'.encode() + data
-    return data
-
-
-def _decoded(part: Message) -> bytes:
-    data = part.get_payload(decode=True)
-    return data if isinstance(data, bytes) else b""

@@ -8,6 +8,7 @@ child process of `isolation`.
 from __future__ import annotations
 
 import posixpath
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,17 +22,21 @@ from sightline.readers.contents import Contents, read_image_files
 from sightline.readers.html import MAX_BYTES, read_html
 from sightline.readers.html_images import is_remote
 from sightline.safe_xml import attribute, local, parse_xml
-from sightline.zip_limits import Archive
+from sightline.zip_limits import REPLACED, Archive
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
+_PACKAGE = (None, "", "application/oebps-package+xml")
+_SVG = "image/svg+xml"
 _XHTML = ("application/xhtml+xml", "text/html", "text/x-oeb1-document", "application/xml")
-# What holds text too, though no chapter is read from it.
-_TEXTS = (*_XHTML, "text/plain", "application/x-dtbook+xml")
-_TEXT_SUFFIXES = (".xhtml", ".xht", ".html", ".htm", ".txt")
+_NCX = "application/x-dtbncx+xml"  # a table of contents of older books
+# What holds text, however it begins.
+_TEXTS = (*_XHTML, "text/plain", "application/x-dtbook+xml", _NCX)
+# Files that begin as texts do, and hold none of a book's.
+_NO_TEXTS = (".css", ".js", ".opf", ".svg", ".smil", ".pls", ".xpgt", ".plist")
 _MAX_FILES = 5_000  # of the spine
-# These only scramble fonts; the text is readable.
-_FONT_ALGORITHMS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
+_MAX_CHAIN = 20  # items that stand in for one another
+_UNREADABLE = "files that cannot be read (number)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +46,29 @@ class _Item:
     name: str
     target: str
     media: str
+    #: The name of the item that stands in for one that cannot be read.
+    fallback: str | None
     is_contents: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Spine:
+    """Paths of the files in reading order, and which of them are pictures."""
+
+    names: list[str]
+    pictures: set[str]
+    #: Files that another stands in for.
+    replaced: set[str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Book:
     title: str | None
     language: str | None
-    #: Paths of the files in reading order, and which of them are pictures.
-    spine: list[str]
-    pictures: set[str]
+    packages: list[str]
+    #: As all packages list them.
+    items: list[_Item]
+    spine: _Spine
     left_out: LeftOut
 
 
@@ -63,95 +81,141 @@ def read_epub(path: Path, *, seconds: float = 8.0) -> Contents:
     with Archive(path) as archive:
         book = _book(archive)
         _refuse_drm(archive, book)
-        blocks: list[Block] = []
-        images: list[PageImage] = []
-        damage: SightlineError | None = None
-        for number, name in enumerate(book.spine):
-            if time.process_time() >= end:
-                rest = sum(map(archive.size, book.spine[number:]))
-                book.left_out.text["beyond the limit on time (bytes)"] = rest
-                break
-            if name in book.pictures:
-                images.append(PageImage(name, len(blocks) - 1))
-                continue
-            try:
-                chapter = _chapter(archive, name, book.left_out)
-            except SightlineError as error:
-                damage = error
-                book.left_out.text["files that cannot be read (number)"] += 1
-                continue
-            images += _moved(chapter, name, len(blocks))
-            blocks += chapter.blocks
-        if damage is not None and not blocks and not images:
-            raise damage
+        blocks, images = _read_chapters(archive, book, end)
         sources = (_first_in(archive, image) for image in images)
         files = read_image_files(archive, sources, book.left_out)
+        _count_other_texts(archive, book, set(files))
     title = book.title or next((b.text for b in blocks if b.level == 1), None)
     left_out = LeftOut(+book.left_out.text, +book.left_out.images)
     return Contents(Page(title, tuple(blocks), tuple(images), book.language, left_out), files)
 
 
+def _read_chapters(
+    archive: Archive, book: _Book, end: float
+) -> tuple[list[Block], list[PageImage]]:
+    blocks: list[Block] = []
+    images: list[PageImage] = []
+    damage: SightlineError | None = None
+    names, text = book.spine.names[:_MAX_FILES], book.left_out.text
+    text["beyond the limit on files (bytes)"] = _bytes(archive, book.spine.names[_MAX_FILES:])
+    for number, name in enumerate(names):
+        if time.process_time() >= end:
+            text["beyond the limit on time (bytes)"] = _bytes(archive, names[number:])
+            break
+        if name in book.spine.pictures:
+            images.append(PageImage(name, len(blocks) - 1))
+            continue
+        try:
+            chapter = _chapter(archive, name, book)
+        except SightlineError as error:
+            damage = error
+            text[_UNREADABLE] += 1
+            continue
+        images += _moved(chapter, name, len(blocks))
+        blocks += chapter.blocks
+    if damage is not None and not blocks and not images:
+        raise damage
+    return blocks, images
+
+
+def _bytes(archive: Archive, names: list[str]) -> int:
+    return sum(map(archive.size, names))
+
+
 def _book(archive: Archive) -> _Book:
-    package_path = _package_path(archive)
-    package = parse_xml(archive.read(package_path))
-    items = [
+    """Read the first package; of any others, what they list."""
+    packages = _package_paths(archive)
+    package = parse_xml(archive.read(packages[0]))
+    items, left_out = _items(package, packages[0]), LeftOut()
+    spine = _spine(archive, package, items, left_out)
+    left_out.text[REPLACED] = archive.replaced
+    for path in packages[1:]:
+        try:
+            items += _items(parse_xml(archive.read(path)), path)
+        except SightlineError:
+            left_out.text[_UNREADABLE] += 1
+    title, language = _metadata(package, "title"), _metadata(package, "language")
+    return _Book(title, language, packages, items, spine, left_out)
+
+
+def _items(package: Element, path: str) -> list[_Item]:
+    return [
         _Item(
             attribute(element, "id") or "",
-            _join(package_path, attribute(element, "href") or ""),
-            attribute(element, "media-type") or "",
+            _join(path, attribute(element, "href") or ""),
+            (attribute(element, "media-type") or "").partition(";")[0].strip().lower(),
+            attribute(element, "fallback"),
             "nav" in (attribute(element, "properties") or "").split(),
         )
         for element in _elements(package, "manifest", "item")
     ]
+
+
+def _spine(archive: Archive, package: Element, items: list[_Item], left_out: LeftOut) -> _Spine:
     by_name = {item.name: item for item in items if item.name}
-    spine: list[str] = []
-    pictures: set[str] = set()
-    left_out = LeftOut()
-    no_texts: set[str] = set()
+    spine = _Spine([], set(), set())
     for reference in _elements(package, "spine", "itemref"):
         item = by_name.get(attribute(reference, "idref") or "")
+        shown = _shown(archive, item, by_name)
         if item is None or item.target not in archive:
             left_out.text["missing files (number)"] += 1
-        elif item.media.startswith("image/"):
-            spine.append(item.target)
-            pictures.add(item.target)
-        elif item.media not in _XHTML:
-            no_texts.add(item.target)
+        elif shown is not item:
+            spine.replaced.add(item.target)
             left_out.text["files that are no text (number)"] += 1
-        elif not item.is_contents:
-            spine.append(item.target)
-    if not spine:
+        if shown is not None and not shown.is_contents:
+            spine.names.append(shown.target)
+            if shown.media.startswith("image/") and shown.media != _SVG:
+                spine.pictures.add(shown.target)
+    if not spine.names:
         raise SightlineError("it is damaged: its list of chapters is empty.")
-    _count_other_texts(archive, items, {*spine, *no_texts}, left_out)
-    if len(spine) > _MAX_FILES:
-        rest = sum(map(archive.size, spine[_MAX_FILES:]))
-        left_out.text["beyond the limit on files (bytes)"] = rest
-        del spine[_MAX_FILES:]
-    title, language = _metadata(package, "title"), _metadata(package, "language")
-    return _Book(title, language, spine, pictures, left_out)
+    return spine
 
 
-def _count_other_texts(
-    archive: Archive, items: list[_Item], in_spine: set[str], left_out: LeftOut
-) -> None:
-    """Count the files with text that no chapter is; the package need not even list them."""
-    texts = {item.target for item in items if item.media in _TEXTS}
-    contents = {item.target for item in items if item.is_contents}
+def _shown(archive: Archive, item: _Item | None, by_name: dict[str, _Item]) -> _Item | None:
+    """Follow an item to the first in its place that can be read; None if there is none."""
+    for _ in range(_MAX_CHAIN):
+        if item is None:
+            break
+        if item.target in archive and (item.media in _XHTML or item.media.startswith("image/")):
+            return item
+        item = by_name.get(item.fallback or "")
+    return None
+
+
+def _count_other_texts(archive: Archive, book: _Book, images: set[str]) -> None:
+    """Count the files with text that no chapter is; no package need list them."""
+    media = {item.target: item.media for item in book.items}
+    contents = {item.target for item in book.items if item.is_contents}
+    told = {*book.packages, *book.spine.names, *book.spine.replaced, *images}
     for name in archive.names():
-        is_text = name in texts or name.lower().endswith(_TEXT_SUFFIXES)
-        if is_text and name not in in_spine:
-            what = "table of contents" if name in contents else "files outside the reading order"
-            left_out.text[f"{what} (bytes)"] += archive.size(name)
+        if name in told:
+            continue
+        try:
+            is_text = media.get(name) in _TEXTS or _may_be_read(archive, name)
+        except SightlineError:
+            book.left_out.text[_UNREADABLE] += 1
+            continue
+        if is_text:
+            is_list = name in contents or media.get(name) == _NCX or name.lower().endswith(".ncx")
+            what = "table of contents" if is_list else "files outside the reading order"
+            book.left_out.text[f"{what} (bytes)"] += archive.size(name)
 
 
-def _package_path(archive: Archive) -> str:
+def _may_be_read(archive: Archive, name: str) -> bool:
+    is_of_format = name == "mimetype" or (name.startswith("META-INF/") and name.endswith(".xml"))
+    return not is_of_format and not name.lower().endswith(_NO_TEXTS) and archive.holds_text(name)
+
+
+def _package_paths(archive: Archive) -> list[str]:
+    """Give the packages that the container names, which may be several forms of the book."""
     if _CONTAINER not in archive:
         raise SightlineError("it is not an EPUB book: it holds no META-INF/container.xml.")
-    for element in parse_xml(archive.read(_CONTAINER)).iter():
-        path = attribute(element, "full-path")
-        if local(element.tag) == "rootfile" and path:
-            return path
-    raise SightlineError("it is damaged: its container names no package.")
+    roots = [e for e in parse_xml(archive.read(_CONTAINER)).iter() if local(e.tag) == "rootfile"]
+    paths = (attribute(e, "full-path") for e in roots if attribute(e, "media-type") in _PACKAGE)
+    found = list(dict.fromkeys(path for path in paths if path))
+    if not found:
+        raise SightlineError("it is damaged: its container names no package.")
+    return found
 
 
 def _elements(package: Element, parent: str, name: str) -> Iterator[Element]:
@@ -172,28 +236,27 @@ def _refuse_drm(archive: Archive, book: _Book) -> None:
     data = archive.find(_ENCRYPTION)
     if data is None:
         return
-    spine = set(book.spine)
-    for encrypted in parse_xml(data).iter():
-        if local(encrypted.tag) != "EncryptedData":
-            continue
-        elements = {local(element.tag): element for element in encrypted.iter()}
-        method, reference = elements.get("EncryptionMethod"), elements.get("CipherReference")
-        algorithm = attribute(method, "Algorithm") if method is not None else None
-        target = attribute(reference, "URI") or "" if reference is not None else ""
-        if algorithm not in _FONT_ALGORITHMS and unquote(target).lstrip("/") in spine:
+    spine = set(book.spine.names)
+    for element in parse_xml(data).iter():
+        is_encrypted = local(element.tag) == "CipherReference"
+        if is_encrypted and _join("", attribute(element, "URI") or "") in spine:
             raise SightlineError(
                 "it is encrypted by a copy protection (DRM), so that only its seller's programs "
                 "can read it; use a copy without that."
             )
 
 
-def _chapter(archive: Archive, name: str, left_out: LeftOut) -> Page:
+def _chapter(archive: Archive, name: str, book: _Book) -> Page:
     """Read one file of the spine; one that is too large is left out."""
+    left_out = book.left_out
     if archive.size(name) > MAX_BYTES:
         left_out.text["beyond the limit on bytes (bytes)"] += archive.size(name)
         return Page(None, (), ())
     page = read_html(archive.read(name), main_content=False, xml=True, images_in_svg=True)
     left_out.update(page.left_out)
+    told = (book.title, *(block.text for block in page.blocks))
+    if page.title and page.title not in told:
+        left_out.text["titles of files"] += len(page.title)
     return page
 
 
@@ -213,13 +276,13 @@ def _moved(chapter: Page, name: str, blocks: int) -> Iterator[PageImage]:
 def _resolve(chapter: str, source: str) -> str:
     if is_remote(source) or source[:5].lower() == "data:":
         return source
-    return _join(chapter, source.partition("#")[0].partition("?")[0])
+    return _join(chapter, source)
 
 
 def _join(path: str, reference: str) -> str:
     """Give the member that a reference in another one means; it cannot lead out of the archive."""
-    folder = posixpath.dirname(path)
-    return posixpath.normpath(posixpath.join("/", folder, unquote(reference))).lstrip("/")
+    folder, name = posixpath.dirname(path), unquote(re.split("[#?]", reference, maxsplit=1)[0])
+    return posixpath.normpath(posixpath.join("/", folder, name)).lstrip("/")
 
 
 def _first_in(archive: Archive, image: PageImage) -> str:

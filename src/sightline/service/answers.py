@@ -23,7 +23,7 @@ from sightline.clip_model import Model
 from sightline.decode_pool import DecodePool
 from sightline.image_features import FloatArray
 from sightline.images import Decoded, Interpolation
-from sightline.link_outputs import MEDIA_TYPES, link_pieces, without_matrix
+from sightline.link_outputs import MEDIA_TYPES, explained, link_pieces, without_matrix
 from sightline.link_records import link_records
 from sightline.problems import SightlineError
 from sightline.service.engine import Engine, KnownImages, with_vectors
@@ -69,7 +69,8 @@ async def link_response(
         facts = (f"model {engine.shown_name}", f"policy {submission.options.policy}")
 
         def draw(article: Article, whole: Record, pool: DecodePool) -> str:
-            return render_article(shown_article(article, whole, pool, facts))
+            told = explained(whole, submission.options.choices())
+            return render_article(shown_article(article, told, pool, facts))
 
         return html_response(await finish_in_thread(engine, submission, record, draw))
     return await engine.in_thread(_written, submission, record, form)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 import signal
+import socket
 from contextlib import suppress
 
 import uvicorn
@@ -19,10 +22,12 @@ _KEEP_ALIVE = 10
 #: Without a sign of life for so long, one of several processes is replaced. On a busy machine the
 #: usual 5 s are not enough to start.
 _HEALTH_SECONDS = 60
+_LAST_PORT = 65535
 
 
 def run(configuration: Configuration, host: str, port: int, workers: int) -> None:
     """Serve until told to stop; requests that are under way are finished."""
+    _check_listening(host, port)
     shared = {
         "host": host,
         "port": port,
@@ -50,6 +55,26 @@ def run(configuration: Configuration, host: str, port: int, workers: int) -> Non
     # A model that cannot be loaded is told once, not by workers that are started again and again.
     open_model(configuration.model)
     uvicorn.run("sightline.service.app:from_environment", factory=True, **shared)  # type: ignore[arg-type]
+
+
+def _check_listening(host: str, port: int) -> None:
+    """Refuse a place where nothing can listen, before a log for machines begins."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as place:
+            if os.name == "posix":  # as the server itself: a port that was just left is free
+                place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            place.bind(address)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            other = port + 1 if port < _LAST_PORT else port - 1
+            raise SightlineError(f"Port {port} is in use; try --port {other}.") from None
+        raise SightlineError(
+            f"The service cannot listen at {host}:{port} ({error.strerror}); name another --host "
+            "or --port."
+        ) from None
 
 
 def _serve(server: uvicorn.Server) -> None:

@@ -30,6 +30,8 @@ from sightline.zip_limits import Archive, ZipLimits
 
 _DOCUMENT = ".json"
 _ARCHIVE = ".zip"
+#: The folder that an archive is unpacked into.
+_UNPACKED = "unpacked"
 _MEDIA_TYPES = {
     "text/html": ".html",
     "application/xhtml+xml": ".xhtml",
@@ -116,7 +118,7 @@ def read_upload(upload: Upload, limits: ServiceLimits) -> ReadUpload:
         raise
     except SightlineError as error:
         # What the service calls its folders is nobody's business.
-        reason = str(error).replace(f"{folder}/", "").removeprefix("unpacked/")
+        reason = str(error).replace(f"{folder}/", "").removeprefix(f"{_UNPACKED}/")
         raise FieldError("file", reason) from error
 
 
@@ -157,7 +159,7 @@ def _is_text(head: bytes) -> bool:
 
 def _unpack(folder: Path, path: PurePosixPath, limits: ServiceLimits) -> PurePosixPath:
     """Unpack the pages and images of an archive; gives the path of its article."""
-    target = PurePosixPath("unpacked")
+    target = PurePosixPath(_UNPACKED)
     zip_limits = ZipLimits(_MEMBERS, limits.body_bytes, limits.unpacked_bytes)
     articles: list[PurePosixPath] = []
     with Archive(folder / path, zip_limits) as archive:
@@ -203,12 +205,15 @@ def _write(path: Path, data: bytes) -> None:
 def _read_article(path: PurePosixPath, upload: Upload, limits: ServiceLimits) -> ReadUpload:
     folder = Path(upload.folder)
     fetch = Fetcher(_FETCH) if upload.fetch else None
-    article = read_article(folder / path, unit=upload.unit, fetch=fetch, images_beside=True)
+    root = folder / path.parts[0] if path.parts[0] == _UNPACKED else folder
+    article = read_article(
+        folder / path, unit=upload.unit, fetch=fetch, images_beside=True, folders=[root]
+    )
     article = _with_uploaded(article, folder)
     sentences = article.document.sentences
     check_size(sentences, len(article.images), limits, "file")
     audited = audit_article(article).images if upload.audit else ()
-    identifier = str(path.relative_to("unpacked") if path.parts[0] == "unpacked" else path)
+    identifier = str((folder / path).relative_to(root))
     return ReadUpload(
         id=identifier,
         kind=article.kind,
@@ -244,7 +249,7 @@ def _image(image: ArticleImage, number: int, folder: Path) -> ReadImage:
         content = file
     return ReadImage(
         name=image.name,
-        file=None if content is None else str(content.relative_to(folder.resolve())),
+        file=None if content is None else str(content.resolve().relative_to(folder.resolve())),
         position=image.position,
         alt=image.alt,
         caption=image.caption,

@@ -1,0 +1,68 @@
+"""Link records read again: what `sightline link` wrote, as input of `sightline pairs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from sightline.documents import Document
+from sightline.linked_documents import LinkedDocument
+from sightline.problems import Problems
+from sightline.readers.native import json_lines
+
+_Place = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Link(msgspec.Struct):
+    sentence: _Place
+    image: _Place
+    score: float
+    confidence: float | None = None
+
+
+class _Image(msgspec.Struct):
+    id: str
+    status: str
+
+
+class _Record(msgspec.Struct):
+    id: str
+    links: list[_Link]
+    images: list[_Image]
+    sentences: list[str]
+
+
+def are_link_records(path: Path) -> bool:
+    """Whether a file holds link records: their images are objects, those of documents are names."""
+    if ".jsonl" not in path.suffixes or not path.is_file():
+        return False
+    for _, record in json_lines(path, Problems(keep=0)):
+        images = record.get("images") if isinstance(record, dict) else None
+        if not isinstance(images, list):
+            return False
+        if images:
+            return isinstance(images[0], dict)
+    return False
+
+
+def read_link_records(path: Path, folder: Path, problems: Problems) -> Iterator[LinkedDocument]:
+    """Yield the documents and links of a file; paths of images are relative to `folder`."""
+    for number, value in json_lines(path, problems):
+        try:
+            record = msgspec.convert(value, _Record)
+        except msgspec.ValidationError as error:
+            problems.add(path, number, None, f"not a link record: {error}")
+            continue
+        if any(
+            link.sentence >= len(record.sentences) or link.image >= len(record.images)
+            for link in record.links
+        ):
+            problems.add(path, number, "links", "names a sentence or an image that is not there")
+            continue
+        images = tuple(image.id for image in record.images)
+        document = Document(record.id, tuple(record.sentences), images, folder=folder)
+        content: dict[str, Any] = msgspec.to_builtins(record)
+        yield LinkedDocument(document, content)

@@ -1,0 +1,72 @@
+"""Files that a DOCX file holds as a whole (`altChunk`), of which web pages are read."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from email import message_from_bytes
+from email.message import Message
+
+from sightline.pages import LeftOut, Page
+from sightline.problems import SightlineError
+from sightline.readers.docx_parts import INSERTED, UNREADABLE
+from sightline.readers.html import read_html
+from sightline.readers.html_encoding import decode_html
+from sightline.zip_limits import Archive
+
+_CHARSET = re.compile(r"[\w.:-]+", re.A)
+
+
+def read_inserted(archive: Archive, name: str, left_out: LeftOut) -> list[Page]:
+    """Read the web pages in a file.
+
+    Programs that make Word files of web pages put all of their text there. Files of other kinds,
+    and the images of any, are counted.
+    """
+    try:
+        data = archive.read(name)
+    except SightlineError:
+        left_out.text[UNREADABLE] += 1
+        return []
+    sources, lost = [data], 0
+    if b"mime-version:" in data[:1024].lower():
+        parts = list(message_from_bytes(data).walk())
+        sources = [_with_charset(part) for part in parts if part.get_content_subtype() == "html"]
+        plain = (_decoded(part) for part in parts if part.get_content_type() == "text/plain")
+        lost = sum(map(len, plain))
+    pages = []
+    for source in sources:
+        page = _read_page(source)
+        if page is None:
+            lost += len(source)
+            continue
+        left_out.update(page.left_out)
+        if page.title and page.title not in (block.text for block in page.blocks):
+            left_out.text["titles of inserted files"] += len(page.title)
+        left_out.images["inserted files"] += len(page.images)
+        pages.append(page)
+    left_out.text[INSERTED] += lost if pages else archive.size(name)
+    return pages
+
+
+def _read_page(data: bytes) -> Page | None:
+    if decode_html(data).text.lstrip().startswith("<"):
+        with suppress(SightlineError):  # it is too large
+            return read_html(data, main_content=False)
+    return None
+
+
+def _with_charset(part: Message) -> bytes:
+    """Give a page that declares the encoding which the message names for it.
+
+    One with a byte order mark, and one in UTF-16, shows its encoding itself.
+    """
+    data, charset = _decoded(part).lstrip(), part.get_content_charset() or ""
+    if data.startswith(b"<") and b"\0" not in data[:4] and _CHARSET.fullmatch(charset):
+        return f'<meta charset="{charset}">'.encode() + data
+    return data
+
+
+def _decoded(part: Message) -> bytes:
+    data = part.get_payload(decode=True)
+    return data if isinstance(data, bytes) else b""

@@ -1,0 +1,79 @@
+"""All texts and pictures that Word's XML holds, so that none is lost without being counted."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element
+
+from sightline.pages import LeftOut
+from sightline.safe_xml import attribute, local
+
+_FORMS = "other forms of what is read"
+# Elements with an attribute that is shown as text; the first of these that is there.
+_SHOWN = {
+    "textpath": ("string",),
+    "listEntry": ("val",),
+    "listItem": ("displayText", "value"),
+}
+_PICTURES = frozenset(("blip", "imagedata", "chart", "relIds"))
+_FILLS = ("fill", "stroke")  # of VML, which may be pictures
+# Elements that hold no text but where a drawing stands.
+_POSITIONS = frozenset(
+    ("posOffset", "align", "pctWidth", "pctHeight", "pctPosHOffset", "pctPosVOffset")
+)
+_POSITION = re.compile(r"\s*(?:-?\d+|left|right|cent(?:er|re)|inside|outside|top|bottom)\s*", re.A)
+
+
+def texts_of(root: Element) -> Iterator[str]:
+    """Yield every text in an element, wherever it stands; of attributes those that are shown."""
+    for element in root.iter():
+        tag = local(element.tag)
+        if element.text:
+            if tag in ("t", "delText"):
+                yield element.text
+            elif tag not in _POSITIONS or not _POSITION.fullmatch(element.text):
+                yield element.text.strip()
+        if element.tail and element is not root:
+            yield element.tail.strip()
+        if tag in _SHOWN:
+            values = (attribute(element, name) for name in _SHOWN[tag])
+            yield next(filter(None, values), "")
+        elif tag == "sym":
+            yield "?"  # a character of a font that gives it no meaning
+
+
+def is_picture(tag: str, element: Element) -> bool:
+    """Say whether an element is a picture, chart or diagram."""
+    if tag in _FILLS:
+        return any(name.endswith(("}id", "}relid")) for name in element.attrib)
+    return tag in _PICTURES
+
+
+def held(root: Element) -> tuple[int, int]:
+    """Count the characters and the pictures in an element."""
+    pictures = sum(is_picture(local(element.tag), element) for element in root.iter())
+    return sum(map(len, texts_of(root))), pictures
+
+
+def settle_forms(root: Element, left_out: LeftOut) -> None:
+    """Keep of several forms of one thing (`AlternateContent`) that which holds most.
+
+    Word writes what is new in an older form too, mostly with the same texts. Those that the form
+    which is kept does not hold are counted.
+    """
+    found = [element for element in root.iter() if local(element.tag) == "AlternateContent"]
+    for alternatives in reversed(found):  # the inner ones first
+        if len(alternatives) < 2:
+            continue
+        forms = [(form, *held(form)) for form in alternatives]
+        kept, _, most = max(forms, key=lambda form: form[1] + form[2])
+        texts = Counter(texts_of(kept))
+        for form, _, pictures in forms:
+            if form is not kept:
+                lost = Counter(texts_of(form))
+                lost[(form.tail or "").strip()] += 1
+                left_out.text[_FORMS] += sum(len(t) * max(0, n - texts[t]) for t, n in lost.items())
+                left_out.images[_FORMS] += max(0, pictures - most)
+        alternatives[:] = [kept]
