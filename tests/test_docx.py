@@ -1,6 +1,7 @@
 """DOCX: structure and images in their order, alt and captions; hostile files."""
 
 import io
+import time
 import zipfile
 
 import docx
@@ -235,6 +236,24 @@ def test_the_form_that_holds_more_is_read(tmp_path):
     )
     document.add_paragraph()._p.append(docx_xml(forms))
     assert read_docx(save(document, tmp_path)).page.text == "In words."
+
+
+def test_forms_within_forms_take_no_longer_the_deeper_they_are(tmp_path):
+    def seconds(depth):
+        body = "<w:p><w:r><w:t>word</w:t></w:r></w:p>" * 5_000
+        for _ in range(depth):
+            other = "<mc:Fallback><w:p><w:r><w:t>old</w:t></w:r></w:p></mc:Fallback>"
+            body = f"<mc:Choice>{body}</mc:Choice>{other}"
+            body = f"<mc:AlternateContent>{body}</mc:AlternateContent>"
+        path = made(tmp_path, body)
+        start = time.process_time()
+        page = read_docx(path).page
+        assert page.left_out.text["other forms of what is read"] == len("old") * depth
+        assert len(page.blocks) == 5_000
+        return time.process_time() - start
+
+    shallow = min(seconds(1) for _ in range(3))
+    assert seconds(100) < 5 * shallow
 
 
 def test_text_boxes_are_read_once(tmp_path):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
 from sightline.pages import LeftOut
 from sightline.safe_xml import attribute, local
 
 _FORMS = "other forms of what is read"
+# Choices within each other; of deeper ones all other forms are counted, compared with nothing.
+_MOST_DEPTH = 8
 # Elements with an attribute that is shown as text; the first of these that is there.
 _SHOWN = {
     "textpath": ("string",),
@@ -26,22 +29,35 @@ _POSITIONS = frozenset(
 _POSITION = re.compile(r"\s*(?:-?\d+|left|right|cent(?:er|re)|inside|outside|top|bottom)\s*", re.A)
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What an element holds, and how many choices between forms lie within each other in it."""
+
+    characters: int
+    pictures: int
+    depth: int
+
+
 def texts_of(root: Element) -> Iterator[str]:
     """Yield every text in an element, wherever it stands; of attributes those that are shown."""
     for element in root.iter():
-        tag = local(element.tag)
-        if element.text:
-            if tag in ("t", "delText"):
-                yield element.text
-            elif tag not in _POSITIONS or not _POSITION.fullmatch(element.text):
-                yield element.text.strip()
+        yield from _own_texts(element)
         if element.tail and element is not root:
             yield element.tail.strip()
-        if tag in _SHOWN:
-            values = (attribute(element, name) for name in _SHOWN[tag])
-            yield next(filter(None, values), "")
-        elif tag == "sym":
-            yield "?"  # a character of a font that gives it no meaning
+
+
+def _own_texts(element: Element) -> Iterator[str]:
+    tag = local(element.tag)
+    if element.text:
+        if tag in ("t", "delText"):
+            yield element.text
+        elif tag not in _POSITIONS or not _POSITION.fullmatch(element.text):
+            yield element.text.strip()
+    if tag in _SHOWN:
+        values = (attribute(element, name) for name in _SHOWN[tag])
+        yield next(filter(None, values), "")
+    elif tag == "sym":
+        yield "?"  # a character of a font that gives it no meaning
 
 
 def is_picture(tag: str, element: Element) -> bool:
@@ -53,8 +69,27 @@ def is_picture(tag: str, element: Element) -> bool:
 
 def held(root: Element) -> tuple[int, int]:
     """Count the characters and the pictures in an element."""
-    pictures = sum(is_picture(local(element.tag), element) for element in root.iter())
-    return sum(map(len, texts_of(root))), pictures
+    found = _measure(root, {})
+    return found.characters, found.pictures
+
+
+def _measure(root: Element, settled: Mapping[Element, _Held]) -> _Held:
+    """Count what is in an element, without going into those that were measured before."""
+    characters = pictures = depth = 0
+    waiting = [root]
+    while waiting:
+        element = waiting.pop()
+        if element.tail and element is not root:
+            characters += len(element.tail.strip())
+        if element in settled:
+            characters += settled[element].characters
+            pictures += settled[element].pictures
+            depth = max(depth, settled[element].depth)
+        else:
+            characters += sum(map(len, _own_texts(element)))
+            pictures += is_picture(local(element.tag), element)
+            waiting.extend(element)
+    return _Held(characters, pictures, depth)
 
 
 def settle_forms(root: Element, left_out: LeftOut) -> None:
@@ -64,16 +99,19 @@ def settle_forms(root: Element, left_out: LeftOut) -> None:
     which is kept does not hold are counted.
     """
     found = [element for element in root.iter() if local(element.tag) == "AlternateContent"]
+    settled: dict[Element, _Held] = {}
     for alternatives in reversed(found):  # the inner ones first
         if len(alternatives) < 2:
             continue
-        forms = [(form, *held(form)) for form in alternatives]
-        kept, _, most = max(forms, key=lambda form: form[1] + form[2])
-        texts = Counter(texts_of(kept))
-        for form, _, pictures in forms:
-            if form is not kept:
-                lost = Counter(texts_of(form))
-                lost[(form.tail or "").strip()] += 1
-                left_out.text[_FORMS] += sum(len(t) * max(0, n - texts[t]) for t, n in lost.items())
-                left_out.images[_FORMS] += max(0, pictures - most)
+        forms = {form: _measure(form, settled) for form in alternatives}
+        kept = max(forms, key=lambda form: forms[form].characters + forms[form].pictures)
+        most = forms.pop(kept)
+        settled[alternatives] = replace(most, depth=most.depth + 1)
+        is_deep = settled[alternatives].depth > _MOST_DEPTH
+        texts = Counter[str]() if is_deep else Counter(texts_of(kept))
+        for form, other in forms.items():
+            lost = Counter(texts_of(form))
+            lost[(form.tail or "").strip()] += 1
+            left_out.text[_FORMS] += sum(len(t) * max(0, n - texts[t]) for t, n in lost.items())
+            left_out.images[_FORMS] += max(0, other.pictures - most.pictures)
         alternatives[:] = [kept]
