@@ -37,7 +37,6 @@ from sightline.readers.mmc4 import document_from_mmc4, mmc4_record, read_mmc4
 from sightline.readers.native import read_jsonl
 from sightline.readers.obelics import document_from_obelics, obelics_record, read_obelics
 from sightline.readers.page_folder import PageImage, find_image
-from sightline.readers.parquet import read_parquet
 from sightline.readers.pdf import read_pdf
 from sightline.readers.text import read_text
 from sightline.readers.webdataset import read_samples
@@ -240,12 +239,6 @@ def pdf(data: bytes, folder: Path) -> None:
     _check_page(read_pdf(_path(folder, "a.pdf", data), seconds=5).page)
 
 
-def parquet(data: bytes, folder: Path) -> None:
-    """Parquet files of documents."""
-    for document in read_parquet(_path(folder, "a.parquet", data), Problems()):
-        orjson.dumps(document_to_record(document))
-
-
 def edits(data: bytes, folder: Path) -> None:  # noqa: ARG001
     """Changing an attribute of a page's source: it is there, and no other byte is changed."""
     source = SourceText.decode(data, declared=True)
@@ -352,15 +345,9 @@ def _pdf() -> bytes:
     file = PdfFile()
     form = b"/Subtype /Form /PatternType 1 /BBox [0 0 90 20] /Resources << /Font << /F0 3 0 R >> >>"
     drawing = file.stream(form, b"BT /F0 9 Tf 1 1 Td (A mark.) Tj ET")
-    over = b"/Annots [<< /Subtype /Highlight /Rect [50 600 140 620] /AP << /N %d 0 R >> >>]" % drawing
+    over = b"/Annots [<< /Subtype /Highlight /Rect [9 9 99 29] /AP << /N %d 0 R >> >>]" % drawing
     shown = [(file.image(1), 50, 300, 90, 60)]
     return _made(file.page([(50, 700, 10, "Some text.")], shown, extra=over).write)
-
-
-def _parquet() -> bytes:
-    from sightline.readers.parquet import write_parquet
-
-    return _made(lambda path: write_parquet([document_from_record(RECORD)], path))
 
 
 def _jsonl(record: dict) -> list[bytes]:
@@ -386,7 +373,6 @@ TARGETS = {
     "archive": (archive, lambda: [_made(lambda path: epub(path, {"a.xhtml": "<p>A</p>"}))]),
     "xml": (xml, lambda: [_DOCX.partition(b"\0")[0], CONTAINER.encode()]),
     "pdf": (pdf, lambda: [_pdf()]),
-    "parquet": (parquet, lambda: [_parquet()]),
     "edits": (edits, lambda: [PAGE.encode(), b'<img src=a alt="b">', "<img alt='ä'/>".encode()]),
     "wiki": (wiki, lambda: [b"'''A''' [[b|c]] {{t|[[File:x]]}} <ref>y</ref>\n{|\n|z\n|}\n* i"]),
     "cells": (cells, lambda: [b"=1+1", "＝x".encode(), b"'a"]),

@@ -1,15 +1,16 @@
-"""The other half of `fuzz_targets.py`: models, features, word vectors and images."""
+"""The other half of `fuzz_targets.py`: Parquet files, models, features, word vectors, images."""
 
 import io
 from pathlib import Path
 
 import numpy as np
 import orjson
-from fuzz_targets import _path
+from fuzz_targets import RECORD, _made, _path
 from PIL import Image
 from safetensors.numpy import save
 from sharded_corpus import tiny_model
 
+from sightline.documents import document_from_record, document_to_record
 from sightline.features import FeatureStore
 from sightline.image_headers import gif_frames, png_essentials, recognise, webp_size
 from sightline.images import Status, decode
@@ -17,10 +18,17 @@ from sightline.model import LinkModel
 from sightline.model_files import read_tensors, read_weights
 from sightline.onnx_files import Graph, read_constants
 from sightline.problems import Problems, SightlineError
+from sightline.readers.parquet import read_parquet, write_parquet
 from sightline.vocabulary import Vocabulary
 from sightline.word_vectors import read_word_vectors
 
 _PART = b"\0part\0"
+
+
+def parquet(data: bytes, folder: Path) -> None:
+    """Parquet files of documents."""
+    for document in read_parquet(_path(folder, "a.parquet", data), Problems()):
+        orjson.dumps(document_to_record(document))
 
 
 def word_vectors(data: bytes, folder: Path) -> None:
@@ -128,6 +136,10 @@ def _pictures() -> list[bytes]:
     return made
 
 
+def _parquet() -> bytes:
+    return _made(lambda path: write_parquet([document_from_record(RECORD)], path))
+
+
 def _model_files() -> tuple[bytes, bytes]:
     import tempfile
 
@@ -140,6 +152,7 @@ def _model_files() -> tuple[bytes, bytes]:
 MODEL_CONFIG, MODEL_WORDS = _model_files()
 
 TARGETS = {
+    "parquet": (parquet, lambda: [_parquet()]),
     "word-vectors": (word_vectors, lambda: [
         _binary(), _npz(), b"2 3\na 1 2 3\nb 4 5 6\n", b"a 1 2\nb 3 4\n"]),
     "features": (features, lambda: [_npy() + _PART + b'{"a": 0, "b": 1}' + _PART + b'{"rows": 2}']),

@@ -25,8 +25,10 @@ from sightline.readers.pdf_blank import count_undecoded
 from sightline.readers.pdf_captions import find_captions
 from sightline.readers.pdf_images import MAX_PIXELS, covers, draw_image, image_objects
 from sightline.readers.pdf_layout import Box, Item, Line, Picture, reading_order
+from sightline.readers.pdf_losses import UNSEARCHED, count_losses
 from sightline.readers.pdf_paragraphs import ParagraphBuilder, heading_levels, plain
-from sightline.readers.pdf_text import Turn, count_shapeless, find_turn, read_pieces
+from sightline.readers.pdf_structure import STANDS_FOR_PICTURES, texts_for_pictures
+from sightline.readers.pdf_text import Turn, count_shapeless, find_turn, page_objects, read_pieces
 from sightline.unpacking import image_extension
 
 MAX_PAGES = 2_000
@@ -87,9 +89,10 @@ def read_pdf(path: Path, *, seconds: float = 8.0) -> Contents:
         else:
             number = min(count, MAX_PAGES)
     reading.left_out.text["pages beyond the limits (number)"] = count - number
-    undecoded = count_undecoded(path, reading.bare_pages)
+    undecoded = count_undecoded(path, reading.bare_pages, end)
     reading.left_out.text["pages that cannot be decoded (number)"] = undecoded
     count_beside_pages(document, reading.left_out)
+    count_losses(path, document, end, reading.left_out)
     if not any(page.lines for page in reading.pages):
         raise SightlineError(_no_text(reading.left_out))
     _drop_margins(reading)
@@ -99,7 +102,7 @@ def read_pdf(path: Path, *, seconds: float = 8.0) -> Contents:
 
 def _no_text(left_out: LeftOut) -> str:
     """Say why there is no text: most often none is there, but some may have been left out."""
-    reasons = [reason for reason in +left_out.text if reason != _NO_TEXT]
+    reasons = [reason for reason in +left_out.text if reason not in (_NO_TEXT, UNSEARCHED)]
     if reasons:
         return f"it holds no text but what is left out: {', '.join(reasons)}."
     return "it holds no text: its pages are pictures or empty. Recognise its text (OCR) first."
@@ -138,16 +141,18 @@ def _read_page(reading: _Reading, number: int) -> None:
     box = _shown_box(page)
     turn = find_turn(text_page, box) if text_page else Turn(0, box)
     found = _PdfPage(number, turn.size[1])
+    objects = page_objects(page, left_out)
     if text_page:
         characters = pdfium.FPDFText_CountChars(text_page)
-        count_shapeless(page, characters, left_out)
+        count_shapeless(objects, characters, left_out)
         found.lines = read_pieces(text_page, turn, left_out)
         pdfium.FPDFText_ClosePage(text_page)
         if not characters and pdfium.FPDFPage_CountObjects(page):
             left_out.text[_NO_TEXT] += 1
     else:
         left_out.text["pages that cannot be read (number)"] += 1
-    _read_pictures(reading, page, turn, found)
+    texts = texts_for_pictures(page, objects, left_out)
+    _read_pictures(reading, page, turn, found, texts)
     reading.pages.append(found)
     page.close()
 
@@ -165,7 +170,10 @@ def _shown_box(page: Any) -> Box:
     return Box(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
 
 
-def _read_pictures(reading: _Reading, page: Any, turn: Turn, found: _PdfPage) -> None:
+def _read_pictures(
+    reading: _Reading, page: Any, turn: Turn, found: _PdfPage, texts: dict[int, str]
+) -> None:
+    """Read the pictures of a page; `texts` are those that stand for some of them, by their mark."""
     width, height = turn.size
     images = reading.left_out.images
     for image in image_objects(page, reading.left_out):
@@ -181,7 +189,9 @@ def _read_pictures(reading: _Reading, page: Any, turn: Turn, found: _PdfPage) ->
         else:
             name = _file_name(reading, page, image, turn, found)
             reading.shown_on.setdefault(name, set()).add(found.number)
-            found.pictures.append(Picture(name, box))
+            found.pictures.append(Picture(name, box, texts.pop(image.mark, None)))
+    # Of pictures that were left out, such as scans.
+    reading.left_out.text[STANDS_FOR_PICTURES] += sum(map(len, texts.values()))
 
 
 def _file_name(reading: _Reading, page: Any, image: Any, turn: Turn, found: _PdfPage) -> str:
@@ -236,8 +246,13 @@ def _pattern(line: Line) -> str:
 def _drop_repeated_pictures(reading: _Reading) -> None:
     """Leave out what is shown on page after page, such as the publisher's mark."""
     for page in reading.pages:
-        kept = [p for p in page.pictures if len(reading.shown_on[p.name]) < _REPEATED]
-        reading.left_out.images["repeated on pages"] += len(page.pictures) - len(kept)
+        kept = []
+        for picture in page.pictures:
+            if len(reading.shown_on[picture.name]) < _REPEATED:
+                kept.append(picture)
+            else:
+                reading.left_out.images["repeated on pages"] += 1
+                reading.left_out.text[STANDS_FOR_PICTURES] += len(picture.alt or "")
         page.pictures = kept
 
 
@@ -265,6 +280,7 @@ def _page(reading: _Reading, title: str | None) -> Page:
         PageImage(
             placed.picture.name,
             block=placed.after,
+            alt=placed.picture.alt,
             caption=" ".join(blocks[index].text for index in indexes) or None,
             caption_blocks=indexes,
             width=round(placed.picture.box.width),

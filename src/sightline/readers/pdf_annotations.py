@@ -21,14 +21,6 @@ _MAX_OPTIONS = 1_000  # of a field that are looked at; what is chosen first coun
 _HIDDEN = (
     pdfium.FPDF_ANNOT_FLAG_HIDDEN | pdfium.FPDF_ANNOT_FLAG_INVISIBLE | pdfium.FPDF_ANNOT_FLAG_NOVIEW
 )
-# Areas to click, the windows of comments, and marks on text: they draw no text of their own.
-_DRAW_NO_TEXT = frozenset(
-    (
-        *(pdfium.FPDF_ANNOT_LINK, pdfium.FPDF_ANNOT_POPUP, pdfium.FPDF_ANNOT_TEXT),
-        *(pdfium.FPDF_ANNOT_HIGHLIGHT, pdfium.FPDF_ANNOT_UNDERLINE, pdfium.FPDF_ANNOT_SQUIGGLY),
-        *(pdfium.FPDF_ANNOT_STRIKEOUT, pdfium.FPDF_ANNOT_CARET, pdfium.FPDF_ANNOT_FILEATTACHMENT),
-    )
-)
 _TEXT_FIELDS = (
     *(pdfium.FPDF_FORMFIELD_TEXTFIELD, pdfium.FPDF_FORMFIELD_COMBOBOX),
     pdfium.FPDF_FORMFIELD_LISTBOX,
@@ -38,6 +30,9 @@ _NO_TEXT_FIELDS = (
     pdfium.FPDF_FORMFIELD_SIGNATURE,
 )
 _UNREADABLE = "annotations that cannot be read (number)"
+_UNSEEN = "hidden annotations that draw text (number)"
+# What shows text or an image, or something else that may.
+_SHOWS = re.compile(r"\b(?:Tj|TJ|Do|BI)\b|[)>\]]\s*['\"]|[^\0-\x7f]")
 _TAG = re.compile(r"<[^>]*>")
 
 
@@ -88,21 +83,25 @@ def _look_at(page: Any, index: int, form: Any, left_out: LeftOut) -> bool:
         return False
     try:
         kind = pdfium.FPDFAnnot_GetSubtype(annotation)
-        if kind == pdfium.FPDF_ANNOT_LINK:
-            return False  # its text is on the page
+        is_link = kind == pdfium.FPDF_ANNOT_LINK
+        if is_link and not pdfium.FPDFAnnot_HasKey(annotation, b"AP"):
+            return False  # what it links from is on the page
         mode = pdfium.FPDF_ANNOT_APPEARANCEMODE_NORMAL
-        is_drawn = pdfium.FPDFAnnot_GetAP(annotation, mode, None, 0) > 2  # the end of a string
+        drawing = read_string(pdfium.FPDFAnnot_GetAP, annotation, mode)
+        is_drawn = _SHOWS.search(drawing) is not None
         is_hidden = bool(pdfium.FPDFAnnot_GetFlags(annotation) & _HIDDEN)
+        # PDFium draws no windows of comments.
+        left_out.text[_UNSEEN] += is_drawn and (is_hidden or kind == pdfium.FPDF_ANNOT_POPUP)
         is_field = kind == pdfium.FPDF_ANNOT_WIDGET
         is_note = is_field or kind == pdfium.FPDF_ANNOT_FREETEXT
-        if is_hidden or not is_drawn or not is_note:
+        if not is_link and (is_hidden or not is_drawn or not is_note):
             reason = "form fields and notes that are not drawn" if is_note else "comments"
             reason = "hidden" if is_hidden else reason
             if is_field:
                 _count_field(annotation, form, reason, left_out)
             else:
                 _count_comment(annotation, reason, left_out)
-        return is_drawn and not is_hidden and kind not in _DRAW_NO_TEXT
+        return is_drawn and not is_hidden and kind != pdfium.FPDF_ANNOT_POPUP
     finally:
         pdfium.FPDFPage_CloseAnnot(annotation)
 
@@ -136,11 +135,11 @@ def _field_value(annotation: Any, form: Any) -> str:
     """Give what is written in a field, or all that is chosen in a list."""
     count = pdfium.FPDFAnnot_GetOptionCount(form, annotation)
     chosen = [
-        _read(pdfium.FPDFAnnot_GetOptionLabel, form, annotation, index)
+        read_string(pdfium.FPDFAnnot_GetOptionLabel, form, annotation, index)
         for index in range(min(count, _MAX_OPTIONS))
         if pdfium.FPDFAnnot_IsOptionSelected(form, annotation, index)
     ]
-    value = _read(pdfium.FPDFAnnot_GetFormFieldValue, form, annotation)
+    value = read_string(pdfium.FPDFAnnot_GetFormFieldValue, form, annotation)
     return max(value, "".join(chosen), key=len)
 
 
@@ -152,7 +151,7 @@ def _string(annotation: Any, key: bytes) -> str:
         pdfium.FPDF_OBJECT_REFERENCE,
     ):
         return ""
-    return _read(pdfium.FPDFAnnot_GetStringValue, annotation, key)
+    return read_string(pdfium.FPDFAnnot_GetStringValue, annotation, key)
 
 
 def _has_other_value(annotation: Any, key: bytes) -> bool:
@@ -161,9 +160,11 @@ def _has_other_value(annotation: Any, key: bytes) -> bool:
     return kind in (pdfium.FPDF_OBJECT_ARRAY, pdfium.FPDF_OBJECT_REFERENCE)
 
 
-def _read(get: Callable[..., int], *which: Any) -> str:
+def read_string(get: Callable[..., int], *which: Any) -> str:
     """Read a text by one of PDFium's functions, which tell its size if they get no place for it."""
     size = get(*which, None, 0)
-    buffer = (pdfium.FPDF_WCHAR * max(1, size // 2))()
+    if size <= 2:  # the end of a string
+        return ""
+    buffer = (pdfium.FPDF_WCHAR * (size // 2))()
     get(*which, buffer, ctypes.sizeof(buffer))
     return bytes(buffer).decode("utf-16-le", "replace").rstrip("\0").strip()

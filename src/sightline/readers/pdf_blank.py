@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import io
 import re
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import pypdfium2
 import pypdfium2.raw as pdfium
 
+from sightline.readers.pdf_objects import Objects, references
+
 # Of copies of pages, as PDFium writes them:
 _LARGEST_FILE = 64 * 2**20  # bytes; what has no filter is packed for the copy, which takes time
 _LONGEST_BLANK = 2**20  # bytes of contents that show nothing
 _MOST_STREAMS = 100  # of contents that show nothing
-_KIDS = re.compile(rb"/Kids\s*\[([^\]]*)\]")
-_OBJECT = re.compile(rb"\n(\d+) 0 obj\s*")
-_REFERENCE = re.compile(rb"(\d+) 0 R")
 _CONTENTS = re.compile(rb"/Contents\s*\[?((?:\s*\d+ 0 R)+)")
-_FILTER = re.compile(rb"/Filter\s*(\[[^\]]*\]|/\w+)")
-_DEFLATED = (b"FlateDecode", b"Fl")  # so PDFium saves also what has no filter
 _SHOWS = re.compile(rb"\b(?:Tj|TJ|Do)\b|['\"]")
 
 
-def count_undecoded(path: Path, numbers: Sequence[int]) -> int:
+def count_undecoded(path: Path, numbers: Sequence[int], end: float) -> int:
     """Count those of the pages without objects that are not blank.
 
     PDFium says nothing of contents that it cannot decode, nor gives them as they stand in the
@@ -46,57 +42,36 @@ def count_undecoded(path: Path, numbers: Sequence[int]) -> int:
     finally:
         copy.close()
         document.close()
-    return len(numbers) - _Copy(saved.getvalue()).count_blank(is_whole)
+    objects = Objects(saved.getvalue(), end).find()
+    blank = sum(_is_blank(objects, page, is_whole) for page in objects.pages())
+    return len(numbers) - blank
 
 
-class _Copy:
-    """A file as PDFium writes it: no packed objects, no comments, one place for each number."""
+def _is_blank(objects: Objects, page: int, is_whole: bool) -> bool:
+    """Say whether a page is blank; one without any contents is if the file is whole."""
+    stored = objects.by_number.get(page)
+    found = _CONTENTS.findall(stored.head) if stored else []
+    parts = [number for contents in found for number in references(contents)]
+    if not parts:
+        return is_whole
+    streams = [stream for part in parts[: _MOST_STREAMS + 1] for stream in _streams(objects, part)]
+    blank = (_shows_nothing(objects, number) for number in streams)
+    return len(streams) <= _MOST_STREAMS and all(blank)
 
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.places: dict[bytes, int] = {}
-        for found in _OBJECT.finditer(data):
-            self.places.setdefault(found[1], found.end())
 
-    def count_blank(self, is_whole: bool) -> int:
-        """Count blank pages; one without any contents is blank if the file is whole."""
-        pages = _KIDS.search(self.data)
-        numbers = _REFERENCE.findall(pages[1]) if pages else []
-        return sum(self._is_blank(number, is_whole) for number in numbers)
+def _streams(objects: Objects, number: int) -> list[int]:
+    """Give the numbers of the streams that an object lists, or its own if it is no list."""
+    stored = objects.by_number.get(number)
+    is_list = stored and stored.head.lstrip().startswith(b"[")
+    return references(stored.head) if stored and is_list else [number]
 
-    def _is_blank(self, page: bytes, is_whole: bool) -> bool:
-        contents = _CONTENTS.findall(self._head(page, b"endobj"))
-        parts = [number for found in contents for number in _REFERENCE.findall(found)]
-        if not parts:
-            return is_whole
-        streams = [stream for part in parts[: _MOST_STREAMS + 1] for stream in self._streams(part)]
-        return len(streams) <= _MOST_STREAMS and all(map(self._shows_nothing, streams))
 
-    def _head(self, number: bytes, end: bytes) -> bytes:
-        """Give an object up to a word."""
-        start = self.places.get(number, len(self.data))
-        return self.data[start : max(start, self.data.find(end, start))]
-
-    def _streams(self, number: bytes) -> list[bytes]:
-        """Give the numbers of the streams that an object lists, or its own if it is no list."""
-        head = self._head(number, b"endobj")
-        return _REFERENCE.findall(head) if head.startswith(b"[") else [number]
-
-    def _shows_nothing(self, number: bytes) -> bool:
-        """Say whether an object is a stream that can be decoded and shows nothing."""
-        head = self._head(number, b"stream")
-        if b"endobj" in head or not head:
-            return False
-        start = self.places[number] + len(head) + len(b"stream")
-        packed = self.data[start : start + _LONGEST_BLANK].lstrip(b"\r\n")
-        if packed.startswith(b"endstream"):
-            return True
-        packing = _FILTER.search(head)
-        if packing is None or packing[1].strip(b"[]/ ") not in _DEFLATED:
-            return False
-        unpacking = zlib.decompressobj()
-        try:
-            content = unpacking.decompress(packed, _LONGEST_BLANK)
-        except zlib.error:
-            return False
-        return unpacking.eof and content.isascii() and not _SHOWS.search(content)
+def _shows_nothing(objects: Objects, number: int) -> bool:
+    """Say whether an object is a stream that can be decoded and shows nothing."""
+    stored = objects.by_number.get(number)
+    if stored is None or stored.stream is None:
+        return False
+    content, is_sound = objects.unpack(stored, _LONGEST_BLANK)
+    if content is None or len(content) == _LONGEST_BLANK or not is_sound:
+        return False
+    return content.isascii() and not _SHOWS.search(content)

@@ -32,6 +32,8 @@ class ImageObject:
     matrix: Matrix
     width: int
     height: int
+    #: Its mark in the page, or that of the group it is in; -1 if it has none.
+    mark: int = -1
 
     @property
     def corners(self) -> tuple[float, float, float, float]:
@@ -65,7 +67,13 @@ def image_objects(page: Any, left_out: LeftOut) -> Iterator[ImageObject]:
 
 
 def _in_group(
-    group: Any, count: Any, get: Any, outer: Matrix, depth: int, remaining: list[int]
+    group: Any,
+    count: Any,
+    get: Any,
+    outer: Matrix,
+    depth: int,
+    remaining: list[int],
+    mark: int = -1,
 ) -> Iterator[ImageObject | None]:
     for index in range(count(group)):
         remaining[0] -= 1
@@ -75,15 +83,17 @@ def _in_group(
         kind = pdfium.FPDFPageObj_GetType(handle) if handle else None
         if kind not in (pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_FORM):
             continue
+        if depth == 0:
+            mark = pdfium.FPDFPageObj_GetMarkedContentID(handle)
         matrix = _product(_matrix(handle), outer)
         if kind == pdfium.FPDF_PAGEOBJ_FORM:
             if depth < _MAX_DEPTH:
                 inner = (pdfium.FPDFFormObj_CountObjects, pdfium.FPDFFormObj_GetObject)
-                yield from _in_group(handle, *inner, matrix, depth + 1, remaining)
+                yield from _in_group(handle, *inner, matrix, depth + 1, remaining, mark)
             continue
         width, height = ctypes.c_uint(), ctypes.c_uint()
         if pdfium.FPDFImageObj_GetImagePixelSize(handle, ctypes.byref(width), ctypes.byref(height)):
-            yield ImageObject(handle, matrix, width.value, height.value)
+            yield ImageObject(handle, matrix, width.value, height.value, mark)
         else:
             yield None
 

@@ -6,7 +6,7 @@ import ctypes
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,9 @@ HYPHEN = "\x02"
 _HYPHENS = (0x02, 0xFFFE)
 _NO_SPACES = "\x0b\x0c\x1c\x1d\x1e\x1f"  # to Python they are
 _LINE_ENDS = (*_HYPHENS, ord("\n"), ord("\r"))
+
+#: An object of a page, its kind, and the group on the page that it is in, or itself.
+PageObject = tuple[Any, int, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,27 +109,59 @@ def read_pieces(text_page: Any, turn: Turn, left_out: LeftOut) -> list[Line]:
     return lines
 
 
-def count_shapeless(page: Any, characters: int, left_out: LeftOut) -> None:
-    """Count text that PDFium passes over: it has no width, because the file lacks its font.
+def count_shapeless(objects: Sequence[PageObject], characters: int, left_out: LeftOut) -> None:
+    """Count text that PDFium passes over: it has no width, for want of a size or of its font.
 
-    That is how vertical writing looks then. Spaces have no width either, so that text without a
-    height counts only where there is more of it than of characters that were read.
+    Without its font, vertical writing looks like that. Spaces have no width either, so that text
+    without a height counts only where there is more of it than of characters that were read.
     """
     left, bottom, right, top = (ctypes.c_float() for _ in range(4))
     places = [ctypes.byref(value) for value in (left, bottom, right, top)]
     lines = signs = 0
-    for index in range(min(pdfium.FPDFPage_CountObjects(page), MAX_CHARACTERS)):
-        handle = pdfium.FPDFPage_GetObject(page, index)
-        if not handle or pdfium.FPDFPageObj_GetType(handle) != pdfium.FPDF_PAGEOBJ_TEXT:
+    for handle, kind, _ in objects:
+        if kind != pdfium.FPDF_PAGEOBJ_TEXT:
             continue
         pdfium.FPDFPageObj_GetBounds(handle, *places)
         if right.value - left.value >= _NO_WIDTH:
+            continue
+        if _width_of_signs(handle) < _NO_WIDTH:
+            left_out.text["text without a size (pieces)"] += 1
             continue
         if pdfium.FPDFFont_GetIsEmbedded(pdfium.FPDFTextObj_GetFont(handle)) != 0:
             continue
         is_line = top.value - bottom.value > _SHORTEST_LINE
         lines, signs = lines + is_line, signs + (not is_line)
     left_out.text[_SHAPELESS] += lines + (signs if signs > characters else 0)
+
+
+def page_objects(page: Any, left_out: LeftOut) -> list[PageObject]:
+    """Give the objects of a page, also those inside groups, which are no objects themselves."""
+    objects: list[PageObject] = []
+    groups = [(page, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, None)]
+    within = (pdfium.FPDFFormObj_CountObjects, pdfium.FPDFFormObj_GetObject)
+    remaining = MAX_CHARACTERS
+    while groups:
+        group, count, get, outermost = groups.pop()
+        for index in range(count(group)):
+            remaining -= 1
+            if remaining < 0:
+                left_out.text["behind too many objects of a page (pages)"] += 1
+                return objects
+            handle = get(group, index)
+            kind = pdfium.FPDFPageObj_GetType(handle) if handle else None
+            if kind == pdfium.FPDF_PAGEOBJ_FORM:
+                groups.append((handle, *within, outermost or handle))
+            elif kind is not None:
+                objects.append((handle, kind, outermost or handle))
+    return objects
+
+
+def _width_of_signs(handle: Any) -> float:
+    """Give how wide a sign of a piece of text is that is as wide as its font is high."""
+    matrix, size = pdfium.FS_MATRIX(), ctypes.c_float()
+    pdfium.FPDFPageObj_GetMatrix(handle, ctypes.byref(matrix))
+    pdfium.FPDFTextObj_GetFontSize(handle, ctypes.byref(size))
+    return abs(size.value) * math.hypot(matrix.a, matrix.b)
 
 
 def _words(text_page: Any, count: int) -> Iterator[tuple[int, int, str]]:

@@ -1,0 +1,289 @@
+"""The objects of a PDF as they stand in the file, for what PDFium passes over without a word.
+
+They are searched for, not looked up: of objects with the same number the last one counts, as it
+does to PDFium where the file's own table is broken.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import mmap
+import re
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pypdfium2
+import pypdfium2.raw as pdfium
+
+Data = bytes | mmap.mmap
+
+_LARGEST_FILE = 256 * 2**20  # bytes, in address space
+_LARGEST_COPY = 64 * 2**20  # bytes of an encrypted file, of which PDFium makes a copy
+_MOST_OBJECTS = 500_000
+_MOST_PACKED = 64 * 2**20  # bytes of objects that lie in streams, which stay in memory
+_MOST_UNPACKED = 256 * 2**20  # bytes of all streams together
+_PIECE = 2**20  # bytes
+_LONGEST_TABLE = 2 * 2**20  # bytes of the places of objects in a stream
+_MOST_LETTERS = 2**20  # bytes of a stream packed as letters, which are slow to unpack
+_LONGEST_HEAD = 2**20  # bytes of a dictionary that are looked at
+_OBJECT = re.compile(rb"(?<![0-9])([0-9]{1,10})\s+[0-9]{1,5}\s+obj\b")
+_HEAD_END = re.compile(rb">>\s*stream\r?\n?")
+_LENGTH = re.compile(rb"/Length\s+([0-9]{1,10})\b(?!\s+[0-9]+\s+R)")
+_ROOT = re.compile(rb"/Root\s+([0-9]{1,10})\s")
+_PACKS_OBJECTS = re.compile(rb"/Type\s*/ObjStm\b")
+_FIRST = re.compile(rb"/First\s+([0-9]{1,9})\b")
+_FILTER = re.compile(rb"/Filter\s*(\[[^\]]{0,200}\]|/\w+|[0-9]+\s+[0-9]+\s+R)")
+_NAME = re.compile(rb"/(\w+)")
+_PAGES = re.compile(rb"/Pages\s+([0-9]{1,10})\s")
+_KIDS = re.compile(rb"/Kids\s*(?:\[([^\[\]]*)|([0-9]{1,10})\s+[0-9]+\s+R)")
+_REFERENCE = re.compile(rb"([0-9]{1,10})\s+[0-9]{1,5}\s+R\b")
+_OTHER_FILTERS = frozenset(
+    (
+        *(b"LZWDecode", b"LZW", b"RunLengthDecode", b"RL", b"Crypt", b"DCTDecode", b"DCT"),
+        *(b"CCITTFaxDecode", b"CCF", b"JPXDecode", b"JBIG2Decode"),
+    )
+)
+_EMPTY_LAST_BLOCK = b"\x03\x00"
+_DEFLATED = (b"FlateDecode", b"Fl")
+
+
+def references(data: bytes) -> list[int]:
+    """Give the numbers of the objects that some bytes refer to."""
+    return [int(number) for number in _REFERENCE.findall(data)]
+
+
+def _from_base85(data: bytes) -> bytes:
+    return base64.a85decode(data.partition(b"~")[0])
+
+
+def _from_hex(data: bytes) -> bytes:
+    digits = b"".join(data.partition(b">")[0].split())
+    return binascii.unhexlify(digits + b"0" * (len(digits) % 2))
+
+
+_AS_LETTERS: dict[bytes, Callable[[bytes], bytes]] = {
+    **dict.fromkeys((b"ASCII85Decode", b"A85"), _from_base85),
+    **dict.fromkeys((b"ASCIIHexDecode", b"AHx"), _from_hex),
+}
+
+
+@dataclass(slots=True)
+class Stored:
+    """An object: where its dictionary lies, and its stream if it has one."""
+
+    data: Data
+    start: int
+    stop: int
+    stream: tuple[int, int] | None = None
+    #: The file ends before the stream does.
+    is_cut: bool = False
+
+    @property
+    def head(self) -> bytes:
+        """Give the dictionary, or whatever else the object is."""
+        return self.data[self.start : min(self.stop, self.start + _LONGEST_HEAD)]
+
+
+@dataclass(slots=True)
+class Objects:
+    """The objects of a file by number, as far as limits of time and memory allow."""
+
+    data: Data
+    #: CPU time of the process at which to stop.
+    end: float
+    by_number: dict[int, Stored] = field(default_factory=dict)
+    root: int = 0
+    is_whole: bool = True
+    nexts: dict[bytes, int] = field(default_factory=dict)
+    packed: int = 0
+    unpacked: int = 0
+
+    def find(self) -> Objects:
+        """Go through the file once, over streams by their length."""
+        position = 0
+        while found := _OBJECT.search(self.data, position):
+            self._find_root(position, found.start())
+            if self.is_over() or len(self.by_number) > _MOST_OBJECTS:
+                self.is_whole = False
+                return self
+            stop = self._next(b"endobj", found.end())
+            head_end = None
+            if self._next(b"stream", found.end()) < stop:
+                head_end = _HEAD_END.search(self.data, found.end(), stop)
+            if head_end is None:
+                stored = Stored(self.data, found.end(), stop)
+            else:
+                stored = self._with_stream(found.end(), head_end)
+            self.by_number[int(found[1])] = stored
+            position = stored.stream[1] if stored.stream else stored.stop
+            if stored.stream:
+                self._find_root(stored.start, stored.stop)
+                if _PACKS_OBJECTS.search(self.data, stored.start, stored.stop):
+                    self._unpack_objects(stored)
+        self._find_root(position, len(self.data))
+        return self
+
+    def is_over(self) -> bool:
+        """Say whether the time is over; what is not looked at then is remembered."""
+        if time.process_time() < self.end:
+            return False
+        self.is_whole = False
+        return True
+
+    def _next(self, word: bytes, position: int) -> int:
+        """Find a word; what lies far ahead is remembered, so that no byte is searched twice."""
+        if self.nexts.get(word, -1) < position:
+            found = self.data.find(word, position)
+            self.nexts[word] = found if found >= 0 else len(self.data)
+        return self.nexts[word]
+
+    def _find_root(self, start: int, stop: int) -> None:
+        found = _ROOT.search(self.data, start, stop)
+        self.root = int(found[1]) if found else self.root
+
+    def _with_stream(self, start: int, head_end: re.Match[bytes]) -> Stored:
+        begin, size = head_end.end(), len(self.data)
+        length = _LENGTH.search(self.data, start, head_end.start())
+        stop = begin + int(length[1]) if length else size
+        if not self.data[stop : stop + 20].lstrip().startswith(b"endstream"):
+            stop = min(self._next(b"endstream", begin), self._next(b"endobj", begin))
+        return Stored(self.data, start, head_end.start() + 2, (begin, stop), stop == size)
+
+    def _unpack_objects(self, stored: Stored) -> None:
+        content = self.unpack(stored, _MOST_PACKED - self.packed)[0] or b""
+        self.packed += len(content)
+        first = _FIRST.search(stored.head)
+        if first is None or self.packed >= _MOST_PACKED or int(first[1]) > _LONGEST_TABLE:
+            self.is_whole = False
+            return
+        begin = int(first[1])
+        words = content[: min(begin, _LONGEST_TABLE)].split()
+        numbers = [int(word) for word in words if word.isdigit() and len(word) <= 10]
+        starts = [begin + offset for offset in numbers[1::2]]
+        for number, start, stop in zip(
+            numbers[::2], starts, [*starts[1:], len(content)], strict=False
+        ):
+            self.by_number[number] = Stored(content, start, stop)
+
+    def pages(self) -> list[int]:
+        """Give the numbers of the pages that the list of pages holds, in its order."""
+        root = self.by_number.get(self.root)
+        first = _PAGES.search(root.head) if root else None
+        waiting = [int(first[1])] if first else []
+        pages: list[int] = []
+        lists: dict[int, bool] = {}
+        while waiting:
+            number = waiting.pop()
+            stored = None if number in lists else self.by_number.get(number)
+            kids = _KIDS.search(stored.data, stored.start, stored.stop) if stored else None
+            if not lists.setdefault(number, kids is not None):
+                pages.append(number)
+            elif kids is not None:
+                waiting += reversed(self.listed(kids))
+        return pages
+
+    def listed(self, found: re.Match[bytes]) -> list[int]:
+        """Give the references in a match: its first group, or the object that its second names."""
+        if found[2] is None:
+            return references(found[1])
+        stored = self.by_number.get(int(found[2]))
+        return references(stored.head) if stored else []
+
+    def unpack(self, stored: Stored, most: int) -> tuple[bytes | None, bool]:
+        """Unpack a stream: gives its first bytes, and whether it can be decoded to its end.
+
+        Only the usual ways of packing are known; what is packed otherwise gives None.
+        """
+        start, stop = stored.stream or (0, 0)
+        packing = _FILTER.search(stored.head)
+        if packing is None:
+            return stored.data[start : min(stop, start + most)], not stored.is_cut
+        if start == stop:
+            return b"", True
+        data, names = stored.data, _NAME.findall(packing[1])
+        if len(names) == 2 and names[0] in _AS_LETTERS:
+            if stop - start > _MOST_LETTERS:
+                self.is_whole = False
+                return None, True
+            try:
+                data = _AS_LETTERS[names.pop(0)](stored.data[start:stop])
+            except ValueError:
+                return b"", False
+            start, stop = 0, len(data)
+        if len(names) != 1 or names[0] not in _DEFLATED:
+            known = _OTHER_FILTERS.union(_DEFLATED, _AS_LETTERS).issuperset(names)
+            return None, known and not stored.is_cut
+        return self._inflate(data, start, stop, most)
+
+    def _inflate(self, data: Data, start: int, stop: int, most: int) -> tuple[bytes, bool]:
+        """Unpack to the end in pieces; a wrong checksum tells of damage, a missing one does not."""
+        header = data[start : start + 2]
+        if len(header) < 2 or header[0] & 15 != 8 or int.from_bytes(header, "big") % 31:
+            return b"", not data[start : min(stop, start + 100)].strip()
+        unpacking = zlib.decompressobj(-zlib.MAX_WBITS)
+        kept: list[bytes] = []
+        size, position, waiting, checksum = 0, start + 2, b"", 1
+        while not unpacking.eof and (waiting or position < stop):
+            if not waiting:
+                waiting = data[position : min(stop, position + _PIECE)]
+                position += len(waiting)
+            try:
+                content = unpacking.decompress(waiting, _PIECE)
+            except zlib.error:
+                return b"".join(kept), False
+            waiting = unpacking.unconsumed_tail
+            checksum = zlib.adler32(content, checksum)
+            if size < most:
+                kept.append(content[: most - size])
+            size += len(content)
+            self.unpacked += len(content)
+            if self.is_over() or self.unpacked > _MOST_UNPACKED:
+                self.is_whole = False
+                return b"".join(kept), True
+        if not unpacking.eof:
+            return b"".join(kept), _goes_on_after(unpacking)
+        position -= len(unpacking.unused_data)
+        told = data[position : min(stop, position + 4)]
+        return b"".join(kept), len(told) < 4 or int.from_bytes(told, "big") == checksum
+
+
+def _goes_on_after(unpacking: Any) -> bool:
+    """Say whether a stream without an end stops where its packer handed on all that it had."""
+    try:
+        return not unpacking.decompress(_EMPTY_LAST_BLOCK, 1) and unpacking.eof
+    except zlib.error:
+        return False
+
+
+@contextmanager
+def open_objects(path: Path, document: Any, end: float) -> Iterator[Objects | None]:
+    """Find the objects of a file; None if it is too large or cannot be decrypted."""
+    size = path.stat().st_size
+    if pdfium.FPDF_GetSecurityHandlerRevision(document) >= 0:
+        copy = _decrypted(path) if size <= _LARGEST_COPY else None
+        yield None if copy is None else Objects(copy, end).find()
+    elif not 0 < size <= _LARGEST_FILE:
+        yield None
+    else:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            yield Objects(data, end).find()
+
+
+def _decrypted(path: Path) -> bytes | None:
+    """Give a copy of a file without encryption, as PDFium writes it, not as it is being read."""
+    saved = io.BytesIO()
+    document = pypdfium2.PdfDocument(path)
+    try:
+        document.save(saved, flags=pdfium.FPDF_REMOVE_SECURITY)
+    except pypdfium2.PdfiumError:
+        return None
+    finally:
+        document.close()
+    return saved.getvalue()
