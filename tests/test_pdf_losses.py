@@ -7,6 +7,7 @@ import zlib
 import pytest
 from made_files import PdfFile
 from test_pdf import annotation, texts
+from test_pdf_filters import to_lzw, to_runs
 
 from sightline.readers import pdf_objects
 from sightline.readers.pdf import read_pdf
@@ -82,6 +83,9 @@ def sync_flushed(data):
         (b"[/FlateDecode]", sync_flushed(LINES)[:-60]),
         (b"[/ASCII85Decode /FlateDecode]", base64.a85encode(PACKED[:-60]) + b"~>"),
         (b"[/ASCIIHexDecode /FlateDecode]", PACKED[:-60].hex().encode() + b">"),
+        (b"[/RunLengthDecode /FlateDecode]", to_runs(PACKED[:-60])),
+        (b"/RunLengthDecode", to_runs(LINES[:-60], end=False)[:-3]),
+        (b"/LZWDecode", to_lzw(LINES)[:-120] + b"\xff" * 120),
     ],
 )
 def test_streams_that_break_off_are_counted(tmp_path, filters, data):
@@ -99,12 +103,25 @@ def test_streams_that_break_off_are_counted(tmp_path, filters, data):
         (b"/Fl", PACKED),
         (b"[/ASCII85Decode /FlateDecode]", base64.a85encode(PACKED) + b"~>"),
         (b"[/ASCIIHexDecode /FlateDecode]", PACKED.hex().encode() + b">"),
+        (b"[/FlateDecode /ASCIIHexDecode]", zlib.compress(LINES.hex().encode() + b">")),
+        (b"/RunLengthDecode", to_runs(LINES)),
+        (b"/LZWDecode", to_lzw(LINES)),
+        (b"/LZWDecode /DecodeParms << /EarlyChange 0 >>", to_lzw(LINES, early=0)),
     ],
 )
 def test_streams_that_are_read_to_their_end_are_not_counted(tmp_path, filters, data):
     page = counted_with(tmp_path, b"/Filter " + filters, data)
     assert "Line 0." in page.text and "Line 49." in page.text
     assert page.left_out.text == {}
+
+
+def test_a_filter_elsewhere_is_found(tmp_path):
+    file = PdfFile()
+    packing = file.add(b"[/FlateDecode]")
+    file.stream(b"/Filter %d 0 R" % packing, PACKED[:-60])
+    file.stream(b"/Filter %d 0 R" % packing, PACKED)
+    path = file.page([(50, 700, 10, "Text on the page.")]).write(tmp_path / "a.pdf")
+    assert read_pdf(path).page.left_out.text == {DAMAGED: 1}
 
 
 def test_a_wrong_length_is_no_damage(tmp_path):

@@ -6,14 +6,12 @@ does to PDFium where the file's own table is broken.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import io
 import mmap
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +19,8 @@ from typing import Any
 
 import pypdfium2
 import pypdfium2.raw as pdfium
+
+from sightline.readers.pdf_filters import FILTERS, MOST_DECODED, from_lzw
 
 Data = bytes | mmap.mmap
 
@@ -31,7 +31,7 @@ _MOST_PACKED = 64 * 2**20  # bytes of objects that lie in streams, which stay in
 _MOST_UNPACKED = 256 * 2**20  # bytes of all streams together
 _PIECE = 2**20  # bytes
 _LONGEST_TABLE = 2 * 2**20  # bytes of the places of objects in a stream
-_MOST_LETTERS = 2**20  # bytes of a stream packed as letters, which are slow to unpack
+_MOST_SLOW = 2**20  # bytes of a stream that is packed in a way which is slow to unpack
 _LONGEST_HEAD = 2**20  # bytes of a dictionary that are looked at
 _OBJECT = re.compile(rb"(?<![0-9])([0-9]{1,10})\s+[0-9]{1,5}\s+obj\b")
 _HEAD_END = re.compile(rb">>\s*stream\r?\n?")
@@ -44,10 +44,11 @@ _NAME = re.compile(rb"/(\w+)")
 _PAGES = re.compile(rb"/Pages\s+([0-9]{1,10})\s")
 _KIDS = re.compile(rb"/Kids\s*(?:\[([^\[\]]*)|([0-9]{1,10})\s+[0-9]+\s+R)")
 _REFERENCE = re.compile(rb"([0-9]{1,10})\s+[0-9]{1,5}\s+R\b")
-_OTHER_FILTERS = frozenset(
+_LATE_CODES = re.compile(rb"/EarlyChange\s+0\b")
+_IMAGE_FILTERS = frozenset(
     (
-        *(b"LZWDecode", b"LZW", b"RunLengthDecode", b"RL", b"Crypt", b"DCTDecode", b"DCT"),
-        *(b"CCITTFaxDecode", b"CCF", b"JPXDecode", b"JBIG2Decode"),
+        *(b"DCTDecode", b"DCT", b"CCITTFaxDecode", b"CCF", b"JPXDecode", b"JBIG2Decode"),
+        b"Crypt",
     )
 )
 _EMPTY_LAST_BLOCK = b"\x03\x00"
@@ -57,21 +58,6 @@ _DEFLATED = (b"FlateDecode", b"Fl")
 def references(data: bytes) -> list[int]:
     """Give the numbers of the objects that some bytes refer to."""
     return [int(number) for number in _REFERENCE.findall(data)]
-
-
-def _from_base85(data: bytes) -> bytes:
-    return base64.a85decode(data.partition(b"~")[0])
-
-
-def _from_hex(data: bytes) -> bytes:
-    digits = b"".join(data.partition(b">")[0].split())
-    return binascii.unhexlify(digits + b"0" * (len(digits) % 2))
-
-
-_AS_LETTERS: dict[bytes, Callable[[bytes], bytes]] = {
-    **dict.fromkeys((b"ASCII85Decode", b"A85"), _from_base85),
-    **dict.fromkeys((b"ASCIIHexDecode", b"AHx"), _from_hex),
-}
 
 
 @dataclass(slots=True)
@@ -199,28 +185,47 @@ class Objects:
     def unpack(self, stored: Stored, most: int) -> tuple[bytes | None, bool]:
         """Unpack a stream: gives its first bytes, and whether it can be decoded to its end.
 
-        Only the usual ways of packing are known; what is packed otherwise gives None.
+        What is packed as an image, or in a way that nobody knows, gives None.
         """
         start, stop = stored.stream or (0, 0)
-        packing = _FILTER.search(stored.head)
-        if packing is None:
+        names = self._filters(stored)
+        if names is None:
             return stored.data[start : min(stop, start + most)], not stored.is_cut
         if start == stop:
             return b"", True
-        data, names = stored.data, _NAME.findall(packing[1])
-        if len(names) == 2 and names[0] in _AS_LETTERS:
-            if stop - start > _MOST_LETTERS:
-                self.is_whole = False
-                return None, True
-            try:
-                data = _AS_LETTERS[names.pop(0)](stored.data[start:stop])
-            except ValueError:
-                return b"", False
-            start, stop = 0, len(data)
-        if len(names) != 1 or names[0] not in _DEFLATED:
-            known = _OTHER_FILTERS.union(_DEFLATED, _AS_LETTERS).issuperset(names)
+        if len(names) == 1 and names[0] in _DEFLATED:
+            return self._inflate(stored.data, start, stop, most)
+        if not {*_DEFLATED, *FILTERS}.issuperset(names):
+            known = {*_DEFLATED, *FILTERS, *_IMAGE_FILTERS}.issuperset(names)
             return None, known and not stored.is_cut
-        return self._inflate(data, start, stop, most)
+        if stop - start > _MOST_SLOW:
+            self.is_whole = False
+            return None, True
+        content = stored.data[start:stop]
+        for name in names:
+            content, is_sound = self._decode(name, content, stored.head)
+            if not is_sound:
+                return content[:most], False
+        return content[:most], not stored.is_cut
+
+    def _filters(self, stored: Stored) -> list[bytes] | None:
+        """Give the names of the ways in which a stream is packed; None if it is not."""
+        packing = _FILTER.search(stored.head)
+        if packing is None:
+            return None
+        other = self.by_number.get(next(iter(references(packing[1])), -1))
+        return _NAME.findall(other.head if other else packing[1])
+
+    def _decode(self, name: bytes, data: bytes, head: bytes) -> tuple[bytes, bool]:
+        if name in _DEFLATED:
+            content, is_sound = self._inflate(data, 0, len(data), MOST_DECODED)
+        elif FILTERS[name] is from_lzw and _LATE_CODES.search(head):
+            content, is_sound = from_lzw(data, early=0)
+        else:
+            content, is_sound = FILTERS[name](data)
+        if self.is_over() or len(content) >= MOST_DECODED:
+            self.is_whole = False
+        return content, is_sound
 
     def _inflate(self, data: Data, start: int, stop: int, most: int) -> tuple[bytes, bool]:
         """Unpack to the end in pieces; a wrong checksum tells of damage, a missing one does not."""
