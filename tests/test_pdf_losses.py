@@ -9,7 +9,7 @@ from made_files import PdfFile
 from test_pdf import annotation, texts
 from test_pdf_filters import to_lzw, to_runs
 
-from sightline.readers import pdf_objects
+from sightline.readers import pdf_losses, pdf_objects
 from sightline.readers.pdf import read_pdf
 
 UNSEEN = "hidden annotations that draw text (number)"
@@ -242,6 +242,24 @@ def test_text_in_patterns_and_in_signs_is_counted(tmp_path, drawn, count, packin
     file.page([(50, 700, 10, "Text on the page.")], extra=extra)
     expected = {PATTERNS: count, SIGNS: count} if count else {}
     assert read_pdf(file.write(tmp_path / "a.pdf")).page.left_out.text == expected
+
+
+def test_a_pattern_too_long_or_too_deep_to_be_searched_is_counted(tmp_path, monkeypatch):
+    def counted(*drawings):
+        file = PdfFile()
+        head, inner = b"/Subtype /Form /PatternType 1 /BBox [0 0 9 9]", b""
+        for drawing in drawings:
+            named = b"/Resources << /XObject << /Form %s >> >>" % inner if inner else b""
+            inner = b"%d 0 R" % file.stream(head + named, drawing)
+        path = file.page([(50, 700, 10, "Text on the page.")]).write(tmp_path / "a.pdf")
+        return read_pdf(path).page.left_out.text.get(PATTERNS, 0)
+
+    frame, inner = b"0 0 5 5 re f", b"/Form Do"
+    assert counted(frame, *[inner] * 3) == 0
+    monkeypatch.setattr(pdf_losses, "_DEEPEST_DRAWING", 1)
+    assert counted(frame, *[inner] * 3) == 2  # of which one draws the other
+    monkeypatch.setattr(pdf_losses, "_LONGEST_DRAWING", len(frame))
+    assert counted(frame) == 1
 
 
 UNLISTED = "pages that its list does not hold (number)"

@@ -88,13 +88,16 @@ def _shows_text(
 ) -> bool:
     """Say whether a drawing shows text, also by way of drawings within it that its owner names.
 
-    What is found out of those is kept in `known`, as drawings may share many.
+    What is found out of those is kept in `known`, as drawings may share many. One that is too long
+    or too deep to be searched may show text, and counts.
     """
     content = objects.unpack(drawing, _LONGEST_DRAWING)[0] or b""
-    if _SHOWS_TEXT.search(content):
+    if len(content) == _LONGEST_DRAWING or _SHOWS_TEXT.search(content):
         return True
-    if depth == _DEEPEST_DRAWING or objects.is_over() or not _DRAWS_OTHERS.search(content):
+    if objects.is_over() or not _DRAWS_OTHERS.search(content):
         return False
+    if depth == _DEEPEST_DRAWING:
+        return True
     for form in _forms(objects, owner):
         if id(form) not in known:
             known[id(form)] = False  # while it is being looked at
