@@ -63,7 +63,7 @@ def test_an_engine_that_is_not_installed_names_its_extra(engine, corpus, tmp_pat
     if importlib.util.find_spec({"ray": "ray", "spark": "pyspark"}[engine]) is not None:
         pytest.skip(f"{engine} is installed")
     _, words = sightline(*command(corpus, tmp_path), "--engine", engine, expect=1)
-    assert f"sightline[{engine}]" in words
+    assert f"[{engine}]" in words
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is not there")

@@ -455,9 +455,9 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
     path = tmp_path / "a.parquet"
     path.write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"Reading Parquet .*'sightline\[parquet\]'"):
+    with pytest.raises(MissingExtraError, match=r"Reading Parquet .*\[parquet\]'"):
         next(read_parquet(path, Problems()))
-    with pytest.raises(MissingExtraError, match=r"Writing Parquet .*'sightline\[parquet\]'"):
+    with pytest.raises(MissingExtraError, match=r"Writing Parquet .*\[parquet\]'"):
         write_parquet([], path)
 
 

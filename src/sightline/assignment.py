@@ -23,7 +23,7 @@ valuable path, and raising the prices of the columns it settled keeps all this t
 - *At most* k counts what is worth less than nothing as nothing and leaves it out of the links.
 
 `assign` solves one problem, the full one with scipy. `assign_many` solves a padded batch with
-numba (``pip install 'sightline[fast]'``); without numba it calls `assign` for each problem,
+numba (the extra `fast`); without numba it calls `assign` for each problem,
 where the same kernel runs interpreted: right, but slow. All of it is deterministic; of
 assignments with equal totals scipy and the kernel may choose different ones.
 """
