@@ -26,7 +26,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-lo
 .PHONY: demo demo-train test docs fuzz clean
 
 demo: $(VENV)/.installed-core
-	$(BIN)/sightline demo -o demo-output
+	$(BIN)/sightline demo -o sightline-demo
 
 demo-train: $(VENV)/.installed-train
 	$(BIN)/python examples/train_textbooks.py
@@ -61,4 +61,4 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt locks/%.txt | $(VENV)/bin/p
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo-output demo-train-output site
+	rm -rf $(VENV) sightline-demo demo-train-output site

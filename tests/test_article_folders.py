@@ -171,6 +171,10 @@ def test_pages_of_a_folder_lie_as_its_articles_do(tmp_path):
         "howto/more/a.links.html",
     }
     assert f"{out}/howto/more/a.links.html: " in words
+    sightline("link", site / "settings.md", "-o", f"{out}2/", "--model", tmp_path / "model")
+    assert [file.name for file in (tmp_path / "out2").iterdir()] == ["settings.links.html"]
+    _, words = sightline("link", site / "settings.md", "-o", "-", "--format", "csv", expect=1)
+    assert "leave -o out for the standard output" in words
     sightline("alt", site, "--check", "-o", tmp_path / "alts")
     assert (tmp_path / "alts/howto/settings.alt.html").is_file()
 

@@ -507,6 +507,12 @@ def test_the_command(images, tmp_path, lite0):
     assert out == "" and "0 computed, 18 there before" in words
 
 
+def test_a_folder_in_a_file_is_told(images, tmp_path):
+    (tmp_path / "a.jsonl").write_text("{}")
+    _, words = sightline(images, "-o", tmp_path / "a.jsonl" / "features", expect=1)
+    assert f"{tmp_path / 'a.jsonl'} is a file; name a folder beside it" in words
+
+
 @unix
 def test_the_command_on_a_full_disk(images, tmp_path):
     """As a limit on the size of files, which fails in the same place in the same way."""

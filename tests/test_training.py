@@ -138,6 +138,13 @@ def test_a_run_is_never_overwritten(corpus_folder, tmp_path):
         run(corpus_folder, tmp_path / "m", epochs=1)
 
 
+def test_files_that_no_run_wrote_are_never_overwritten(corpus_folder, tmp_path):
+    (tmp_path / "README.md").write_text("years of work")
+    with pytest.raises(SightlineError, match=r"README\.md that no training run wrote"):
+        run(corpus_folder, tmp_path, epochs=1)
+    assert [file.name for file in tmp_path.iterdir()] == ["README.md"]
+
+
 def test_a_checkpoint_cut_short_is_refused_with_a_sentence(corpus_folder, tmp_path):
     run(corpus_folder, tmp_path / "m", epochs=1)
     file = tmp_path / "m" / "checkpoint.safetensors"

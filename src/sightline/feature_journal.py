@@ -305,6 +305,11 @@ def _writing(folder: Path) -> Iterator[None]:
     """Turn a full disk or a folder without permission into a sentence."""
     try:
         yield
+    except NotADirectoryError as error:
+        raise FeatureError(
+            f"{folder}: features cannot be written there: {folder.parent} is a file; name a folder "
+            "beside it."
+        ) from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise FeatureError(

@@ -24,6 +24,10 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 def check_place(path: Path) -> None:
     """Refuse a place where no file can be; a command may ask before its work begins."""
+    if str(path) == "-":
+        raise SightlineError(
+            "- is no file here; leave -o out for the standard output, or name a file."
+        )
     if path.is_dir():
         raise SightlineError(f"{path} cannot be written: it is a folder; name a file in it.")
     if path.exists() and not path.is_file():

@@ -22,13 +22,18 @@ from sightline.progress import counted
 Form = Literal[LinkFormat, "list"]
 
 
-def form_of(output: Path | None, asked: LinkFormat | None, on_terminal: bool) -> Form:
-    """What to write: what was asked for, else what the suffix says, else what suits the reader."""
+def form_of(
+    output: Path | None, asked: LinkFormat | None, on_terminal: bool, is_folder: bool = False
+) -> Form:
+    """What to write: what was asked for, else what the suffix says, else what suits the reader.
+
+    `is_folder` says that the output is to be a folder, also where there is none yet.
+    """
     if asked is not None:
         return asked
     if output is None:
         return "list" if on_terminal else "jsonl"
-    if output.is_dir():  # for pages
+    if is_folder or output.is_dir():  # for pages
         return "html"
     suffix = output.suffix.lower()
     if suffix and suffix not in LINK_SUFFIXES:

@@ -22,13 +22,22 @@ from sightline.problems import SightlineError
 from sightline.training_data import Say
 from sightline.training_run import LOG, TrainingRun
 
+# Files of every model, as `LinkModel.save_pretrained` writes them.
+_OF_A_MODEL = ("config.json", "model.safetensors", "vocabulary.json", "README.md")
+
 
 def check_output(output: Path, resume: bool) -> None:
-    """Refuse to write over a run that is not to be continued."""
+    """Refuse to write over a run that is not to be continued, or over files of another kind."""
     if not resume and (output / CHECKPOINT).exists():
         raise SightlineError(
             f"{output} already holds a training run; continue it with --resume, or name a new "
             "folder."
+        )
+    others = [name for name in _OF_A_MODEL if (output / name).exists()]
+    if others and not (output / LOG).exists():
+        raise SightlineError(
+            f"{output} holds a {others[0]} that no training run wrote, and nothing there is "
+            "touched; name another folder."
         )
 
 

@@ -61,7 +61,7 @@ def demo(
         typer.echo(_table(mean_scores(results, name)))
 
         _step("Link two articles, each into a page to read")
-        _command("link", *folder.articles, "-o", folder.root, *chosen)
+        _command("link", *folder.articles, "-o", f"{folder.root}/", *chosen)
         facts = (f"model {name}", "policy assignment")
         pages = link_articles(loaded, folder, pool, facts, lambda words: say(f"   {words}"))
 

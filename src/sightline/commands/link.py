@@ -44,6 +44,7 @@ from sightline.commands.shards import (
     is_sharded,
     work_on_shards,
 )
+from sightline.commands.values import NamedFolder
 from sightline.console import detail, has_colours, report, say, say_problems
 from sightline.problems import Problems, SightlineError
 from sightline.progress import counted
@@ -74,7 +75,7 @@ def link(
         typer.Option(
             "--output",
             "-o",
-            help="A file, or a folder for pages or for shards.",
+            help="A file, or a folder for pages (PAGES/) or for shards.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -134,9 +135,12 @@ def link(
     others = len(inputs) - len(articles)
     if not others:
         _say_unused(split=split, features=features)
-    form = form_of(output, format, sys.stdout.isatty())
-    if folders and form == "html" and output and not (others or output.suffix or output.exists()):
-        output.mkdir(parents=True)  # also for a folder that holds one article
+    is_folder = isinstance(output, NamedFolder)
+    form = form_of(output, format, sys.stdout.isatty(), is_folder)
+    # A folder of one article gives a folder, too.
+    is_folder = is_folder or (bool(folders) and output is not None and not output.suffix)
+    if form == "html" and output is not None and is_folder and not (others or output.exists()):
+        output.mkdir(parents=True)
     pages = page_files(output, articles, others, folders=folders) if form == "html" else {}
     if form != "html" or output in pages.values():  # else it is a folder, which is made
         file_to_write(output)

@@ -7,6 +7,8 @@ paths, and lists of them.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -18,6 +20,16 @@ from sightline.problems import did_you_mean
 # typer's parameters and contexts are those of its own copy of click, which has no public names.
 Parameter = Any
 Context = Any
+
+if sys.platform == "win32":
+    from pathlib import WindowsPath as _SystemPath
+else:
+    from pathlib import PosixPath as _SystemPath
+
+
+class NamedFolder(_SystemPath):
+    """A path that was given with a slash at its end, of which plain paths keep nothing."""
+
 
 _TRUE = {"1", "true", "t", "yes", "y", "on"}
 _FALSE = {"0", "false", "f", "no", "n", "off"}
@@ -148,12 +160,17 @@ def _float(value: Any) -> float:
     return float(value)
 
 
+def _path(value: Any) -> Path:
+    """A path; one that ends in a slash is a folder, also where there is none yet."""
+    return NamedFolder(value) if str(value).endswith(("/", os.sep)) else Path(value)
+
+
 _CONVERTERS: dict[Any, Callable[[Any], Any]] = {
     bool: _bool,
     str: _text,
     int: _int,
     float: _float,
-    Path: Path,
+    Path: _path,
 }
 _EXPECTED = {
     bool: "true or false",
