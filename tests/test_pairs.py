@@ -225,3 +225,32 @@ def test_the_format_is_told_by_the_name_or_by_the_user(tmp_path):
     assert pair_format(tmp_path / "a.CSV", None) == "csv"
     assert pair_format(tmp_path / "a.tar", None) == "webdataset"
     assert pair_format(tmp_path / "a.txt", "jsonl") == "jsonl"
+
+
+def test_no_image_outside_the_folder_of_a_corpus_is_copied(tmp_path):
+    corpus, elsewhere = tmp_path / "corpus", tmp_path / "elsewhere"
+    for place in (corpus, elsewhere):
+        place.mkdir()
+        Image.new("RGB", (90, 60), "teal").save(place / "a.png")
+    images = ["a.png", "../elsewhere/a.png", str(elsewhere / "a.png"), "x" * 5_000]
+    record = {
+        "id": "d",
+        "sentences": ["One.", "Two.", "Three.", "Four."],
+        "images": [{"id": image, "status": "ok"} for image in images],
+        "links": [{"sentence": n, "image": n, "score": 0.5} for n in range(4)],
+    }
+    links = corpus / "links.jsonl"
+    links.write_text(json.dumps(record) + "\n")
+    _, words = sightline("pairs", links, "-o", tmp_path / "a.tar")
+    assert "left out: pairs whose image lies outside the corpus's folder (2)" in words
+    assert "with --images" in words
+    with tarfile.open(tmp_path / "a.tar") as archive:
+        assert len(archive.getnames()) == 3  # one pair
+    sightline("pairs", links, "-o", tmp_path / "b.jsonl")
+    assert len((tmp_path / "b.jsonl").read_text().splitlines()) == 4
+    choice = PairChoice(images=tmp_path)
+    document = Document("d", ("One.",), ("../elsewhere/a.png",), folder=corpus)
+    link = {"sentence": 0, "image": 0, "score": 0.5, "confidence": None}
+    one = LinkedDocument(document, {"links": [link], "images": [{"status": "ok"}]})
+    assert [pair.is_outside for pair in choice.pairs_of([one])] == [False]
+    assert [pair.is_outside for pair in PairChoice().pairs_of([one])] == [True]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,8 @@ from sightline.linked_documents import LinkedDocument
 from sightline.problems import SightlineError
 from sightline.progress import counted
 
+# Bytes of a page's name before its ending; most systems allow 255 in all.
+_LONGEST_STEM = 200
 #: What is written: a format of files, or a list to read on a terminal.
 Form = Literal[LinkFormat, "list"]
 
@@ -68,25 +71,28 @@ def page_files(
     if not output.is_dir() and (output.exists() or output.suffix.lower() in (".html", ".htm")):
         raise SightlineError(f"{output} is the name of a file; several pages need a folder.")
     files: dict[Path, Path] = {}
+    read = {path.resolve() for path in paths}
     taken: set[str] = set()
     roots = list(folders)
     for path in paths:
-        place = output / _place_in(path, roots)
-        file, number = place / f"{path.stem}.{ending}.html", 2
-        while str(file).casefold() in taken:
-            file, number = place / f"{path.stem}-{number}.{ending}.html", number + 1
+        place = _place_in(output, path, roots)
+        stem = os.fsencode(path.stem)[:_LONGEST_STEM].decode("utf-8", "ignore")
+        file, number = place / f"{stem}.{ending}.html", 2
+        # Whoever wrote the articles may have put a link in its place, which leads elsewhere.
+        while str(file).casefold() in taken or file.is_symlink() or file.resolve() in read:
+            file, number = place / f"{stem}-{number}.{ending}.html", number + 1
         taken.add(str(file).casefold())
         files[path] = file
     return files
 
 
-def _place_in(article: Path, folders: Iterable[Path]) -> Path:
-    """The folder of an article as seen from the one that it was found in; else no folder."""
+def _place_in(output: Path, article: Path, folders: Iterable[Path]) -> Path:
+    """The folder for an article's page, which lies in the one that it was found in as this does."""
     for folder in folders:
         if article.is_relative_to(folder):
-            place = article.relative_to(folder).parent
-            return place if ".." not in place.parts else Path()
-    return Path()
+            place = output / article.relative_to(folder).parent
+            return place if place.resolve().is_relative_to(output.resolve()) else output
+    return output
 
 
 def write_links(

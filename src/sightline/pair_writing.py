@@ -17,7 +17,7 @@ from sightline.choices import PairFormat
 from sightline.csv_cells import text_cell
 from sightline.decode_pool import DecodePool
 from sightline.files import atomic_writer
-from sightline.pairs import Pair
+from sightline.pairs import HELD, Pair
 from sightline.problems import SightlineError
 from sightline.readers.tar_shards import (
     SHARD_BYTES,
@@ -31,8 +31,10 @@ from sightline.unpacking import image_extension
 
 #: Why a pair is left out that should have been written with its image.
 NO_FILE = "pairs without an image file"
+#: A record by a stranger may name any file of the reader's, who publishes the pairs.
+OUTSIDE = "pairs whose image lies outside the corpus's folder"
 _SUFFIXES: dict[str, PairFormat] = {".jsonl": "jsonl", ".csv": "csv", SUFFIX: "webdataset"}
-_COLUMNS = [column.name for column in fields(Pair) if column.name != "content"]
+_COLUMNS = [column.name for column in fields(Pair) if column.name not in HELD]
 _CHECKED_SIDE = 64  # pixels: enough to know that an image can be decoded
 
 
@@ -68,7 +70,7 @@ def write_pairs(
 def _placed(pair: Pair, output: Path, left_out: Counter[str]) -> dict[str, Any]:
     """Give the record of a pair whose image is named by its path from the output's folder."""
     record = pair.to_record()
-    if isinstance(pair.content, Path) and pair.content.is_file():
+    if isinstance(pair.content, Path) and os.path.isfile(pair.content):  # noqa: PTH113, or it raises
         folder = output.resolve().parent
         record["image"] = Path(os.path.relpath(pair.content.resolve(), folder)).as_posix()
     elif isinstance(pair.content, bytes):
@@ -102,6 +104,9 @@ def _samples(
 ) -> Iterator[SampleFiles]:
     """Yield pairs with their image files as they are, if the decoder takes them."""
     for pair in pairs:
+        if pair.is_outside:
+            left_out[OUTSIDE] += 1
+            continue
         data = _bytes(pair.content)
         extension = image_extension(data) if data is not None else None
         if data is None:

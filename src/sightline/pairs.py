@@ -15,6 +15,10 @@ from typing import Any
 
 from sightline.linked_documents import LinkedDocument
 from sightline.problems import SightlineError
+from sightline.thumbnails import leads_outside
+
+#: What a pair holds for whoever writes it, and no record has.
+HELD = ("content", "is_outside")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +35,12 @@ class Pair:
     image_index: int
     #: The file or the bytes of the image, where they are known.
     content: Path | bytes | None = field(default=None, repr=False)
+    #: Its document, which is none that an article gave, names a file out of its own folder.
+    is_outside: bool = field(default=False, repr=False)
 
     def to_record(self) -> dict[str, Any]:
         """For JSON and CSV: all but the image itself."""
-        record = asdict(self)
-        del record["content"]
-        return record
+        return {name: value for name, value in asdict(self).items() if name not in HELD}
 
 
 @dataclass
@@ -45,6 +49,8 @@ class PairChoice:
 
     min_confidence: float = 0.0
     min_score: float | None = None
+    #: A folder that images of corpora may lie in beside the corpus's own.
+    images: Path | None = None
     documents: int = 0
     pairs: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
@@ -62,7 +68,7 @@ class PairChoice:
             self.left_out["documents without a link"] += not record["links"]
             for link in record["links"]:
                 if self._is_chosen(link):
-                    pair = _pair(linked, link)
+                    pair = self._pair(linked, link)
                     if self._is_new(pair):
                         self.pairs += 1
                         yield pair
@@ -94,17 +100,25 @@ class PairChoice:
         self._seen.add(key)
         return True
 
+    def _pair(self, linked: LinkedDocument, link: dict[str, Any]) -> Pair:
+        document = linked.document
+        sentence, image = link["sentence"], link["image"]
+        return Pair(
+            image=document.images[image],
+            sentence=document.sentences[sentence],
+            score=link["score"],
+            confidence=link["confidence"],
+            document=document.id,
+            sentence_index=sentence,
+            image_index=image,
+            content=linked.content(image),
+            is_outside=linked.article is None and self._is_outside(linked, image),
+        )
 
-def _pair(linked: LinkedDocument, link: dict[str, Any]) -> Pair:
-    document = linked.document
-    sentence, image = link["sentence"], link["image"]
-    return Pair(
-        image=document.images[image],
-        sentence=document.sentences[sentence],
-        score=link["score"],
-        confidence=link["confidence"],
-        document=document.id,
-        sentence_index=sentence,
-        image_index=image,
-        content=linked.content(image),
-    )
+    def _is_outside(self, linked: LinkedDocument, image: int) -> bool:
+        if not leads_outside(linked.document.images[image]):
+            return False
+        file = linked.content(image)
+        if self.images is None or not isinstance(file, Path):
+            return True
+        return not file.resolve().is_relative_to(self.images.resolve())

@@ -102,7 +102,7 @@ def pairs(
     images: Annotated[
         Path | None,
         typer.Option(
-            help="Where image paths of link records begin; by default beside the records.",
+            help="Where image paths of link records begin, and images of corpora may lie too.",
             rich_help_panel=INPUT,
         ),
     ] = None,
@@ -114,11 +114,12 @@ def pairs(
     Link records, which `sightline link` writes, are taken as they are, without a model.
     """
     from sightline.fetching import Fetcher
-    from sightline.link_reading import are_link_records, read_link_records
+    from sightline.link_reading import read_link_records
     from sightline.linked_documents import linked_documents
-    from sightline.pair_writing import NO_FILE, pair_format, write_pairs
+    from sightline.pair_writing import NO_FILE, OUTSIDE, pair_format, write_pairs
     from sightline.pairs import PairChoice
     from sightline.progress import Progress
+    from sightline.readers.recognition import are_link_records
 
     to = pair_format(output, format)
     if images is not None and not images.is_dir():
@@ -130,7 +131,7 @@ def pairs(
     loaded = open_model(model) if paths else None
     choices = link_choices(policy, max_links, threshold)
     problems = Problems(strict=strict, report=report)
-    choice = PairChoice(min_confidence, min_score)
+    choice = PairChoice(min_confidence, min_score, images)
 
     def found(pool: DecodePool) -> Iterator[LinkedDocument]:
         for path in records:
@@ -159,6 +160,8 @@ def pairs(
     left_out = {reason: number for reason, number in choice.left_out.items() if number}
     for reason, number in left_out.items():
         say(f"left out: {reason} ({number:,})")
+    if OUTSIDE in left_out:
+        say("Name the folder that holds these images with --images, if they may be copied.")
     if records and images is None and NO_FILE in left_out:
         say(
             "Link records do not say where their image paths begin; name that folder with --images."
