@@ -4,7 +4,7 @@
     000124.jpg   000124.txt                     a pair: one image, one sentence
 
 The `.json` is a document in the native format, MMC4's or OBELICS's. Shards are read file after
-file, nothing is extracted, and names in them are never used as paths. See
+file, nothing is extracted, and names of files in them are never used as paths. See
 https://github.com/webdataset/webdataset for the convention.
 """
 
