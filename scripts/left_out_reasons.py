@@ -142,6 +142,8 @@ class _Reasons:
             yield vars(self.module)[node.id]
         elif isinstance(node, ast.BoolOp):
             yield from chain.from_iterable(map(self._values, node.values))
+        elif isinstance(node, ast.Tuple):
+            yield from chain.from_iterable(map(self._values, node.elts))
         elif isinstance(node, ast.IfExp):
             yield from chain(self._values(node.body), self._values(node.orelse))
         elif isinstance(node, ast.JoinedStr):

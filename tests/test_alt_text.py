@@ -3,9 +3,11 @@
 import json
 from dataclasses import replace
 
+import docx
 import numpy as np
 import pytest
 from command_server import sightline
+from made_files import PdfFile, picture
 from PIL import Image
 from test_image_features import link_model
 
@@ -247,6 +249,59 @@ def test_a_report_never_takes_the_place_of_an_article(folder):
     before = (folder / "page.html").read_bytes()
     _, words = sightline("alt", folder, "--check", "-o", folder / "page.html", expect=1)
     assert "write to another file" in words and (folder / "page.html").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["fixed.docx", "guide.md", "page.xhtml", "table.csv", "a.jpg"])
+def test_a_report_is_not_written_under_the_name_of_something_else(folder, tmp_path, name):
+    (tmp_path / name).write_bytes(b"mine")
+    for json_too in ((), ("--json",)):
+        given = ("--check", "-o", tmp_path / name, *json_too)
+        _, words = sightline("alt", folder / "good.md", *given, expect=1)
+        ending = name.partition(".")[2]
+        expected = f"a report is not written as .{ending}; name .html, .jsonl or .txt."
+        assert f"Error: {tmp_path / name}: {expected}" in words
+        assert (f"is --write {tmp_path / name}." in words) == (ending in ("docx", "md", "xhtml"))
+    assert (tmp_path / name).read_bytes() == b"mine"
+
+
+def test_a_copy_is_not_written_under_the_name_of_another_kind(folder, tmp_path):
+    for name in ("guide.md", "report.docx", "a.jpg"):
+        (tmp_path / name).write_bytes(b"mine")
+        # The model is none: the name is looked at before.
+        given = ("--write", tmp_path / name, "--model", tmp_path / "none")
+        _, words = sightline("alt", folder / "page.html", *given, expect=1)
+        assert f"{tmp_path / name}: a copy of {folder / 'page.html'} is no ." in words
+        assert words.endswith("end its name in .html.\n")
+        assert (tmp_path / name).read_bytes() == b"mine"
+
+
+def test_word_and_pdf_files_of_folders_are_audited_and_what_can_be_is_copied(model, tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "a.png").write_bytes(picture())
+    (site / "good.md").write_text("A dog runs on the beach.\n\n![A dog runs](a.png)\n")
+    (site / "~$word.docx").write_text("Word has the file open")
+    sightline("alt", site, "--check")
+    word = docx.Document()
+    word.add_paragraph("A dog runs along the beach.")
+    word.add_picture(str(site / "a.png"))
+    word.save(site / "word.docx")
+    pdf = PdfFile()
+    image = pdf.image()
+    pdf.page([(50, 700, 12, "A cat sleeps in the sun.")], [(image, 50, 400, 200, 150)])
+    pdf.write(site / "paper.pdf")
+    out, words = sightline("alt", site, "--check", expect=1)
+    assert "word.docx: 1 image, 1 finding" in out and "paper.pdf: 1 image, 1 finding" in out
+    assert "left out of folders: files that are no pages (1)\n" in words
+    given = ("--model", model, "--policy", "mmc4", "--min-score", "-1", "--write", tmp_path / "new")
+    out, words = sightline("alt", site, *given)
+    assert "1 file is reported on alone: copies are made of HTML, Markdown and DOCX" in words
+    assert "paper.pdf: 1 image, 1 finding" in out
+    assert {file.name for file in (tmp_path / "new").iterdir()} == {"good.md", "word.docx"}
+    assert read_article(tmp_path / "new/word.docx").images[0].alt == "A dog runs along the beach."
+    given = ("--model", tmp_path / "none", "--write", tmp_path / "new.pdf")
+    _, words = sightline("alt", site / "paper.pdf", *given, expect=1)
+    assert "paper.pdf: copies are made of HTML, Markdown and DOCX files; leave --write out" in words
 
 
 def test_check_of_a_folder_and_of_what_cannot_be_read(folder):

@@ -1,6 +1,7 @@
 """Plain folders and plain text: what is one article, and which images it has."""
 
 import json
+import os
 from collections import Counter
 
 import pytest
@@ -150,11 +151,50 @@ def test_a_second_run_does_not_read_what_the_first_wrote(tmp_path):
         assert sorted(file.name for file in folder.glob("links/*")) == [
             "a.links.html", "b.links.html",
         ]  # fmt: skip
-    left_out = "files that are no pages (1), pages that Sightline wrote (2)"
+    left_out = "files that Sightline wrote (2), files that are no pages (1)"
     assert f"left out of folders: {left_out}\n" in words
     _, words = sightline(*command, tmp_path / "links.jsonl")
     ids = [json.loads(line)["id"] for line in (tmp_path / "links.jsonl").open()]
     assert ids == [str(folder / "a.md"), str(folder / "b.html")]
+
+
+def test_results_beside_pages_make_no_shards_of_these(tmp_path):
+    site = write(tmp_path / "site", "a.png", "b.png")
+    (site / "page.md").write_text("A fox runs.\n\n![A fox](a.png)\n\nAn owl sleeps.\n")
+    link_model("efficientnet-lite0").save_pretrained(tmp_path / "model")
+    model = ["--model", tmp_path / "model", "--policy", "mmc4"]
+    for _ in range(2):
+        _, words = sightline("link", site, *model, "-o", site / "links.jsonl")
+    assert "left out of folders: files that Sightline wrote (1)\n" in words
+    (site / "page.md").write_text("A fox runs.\n\n![An owl](b.png)\n\nAn owl sleeps.\n")
+    sightline("alt", site, "--check", "-o", site / "audit.jsonl")
+    for _ in range(2):
+        _, words = sightline("pairs", site, *model, "-o", site / "pairs.jsonl")
+        pair = json.loads((site / "pairs.jsonl").read_text())
+        assert pair["image"] == "b.png"  # of the page as it is now
+    assert "left out of folders: files that Sightline wrote (3)\n" in words
+    (site / "page.md").unlink()
+    _, words = sightline("pairs", site, "-o", tmp_path / "old.jsonl")
+    assert json.loads((tmp_path / "old.jsonl").read_text())["image"] == "site/a.png"
+    for command in ("corpus", "link"):
+        _, words = sightline(command, site / "links.jsonl", expect=1)
+        assert f"{site / 'links.jsonl'}: these are link records, not documents; " in words
+    (site / "pairs.jsonl").unlink()
+    (site / "audit.jsonl").unlink()
+    _, words = sightline("corpus", site, expect=1)
+    assert "no documents in this folder, but link records, not documents" in words
+
+
+def test_a_corpus_with_its_links_beside_it_stays_a_corpus(tmp_path):
+    corpus = write(tmp_path / "corpus", "README.md", "a.png")
+    document = {"id": "x", "sentences": ["A fox runs."], "images": ["a.png"]}
+    (corpus / "documents.jsonl").write_text(json.dumps(document))
+    model = ["--policy", "mmc4"]
+    sightline("link", corpus, *model, "-o", corpus / "links.jsonl")
+    document["id"] = "new"
+    (corpus / "documents.jsonl").write_text(json.dumps(document))
+    sightline("pairs", corpus, *model, "-o", tmp_path / "pairs.jsonl")
+    assert json.loads((tmp_path / "pairs.jsonl").read_text())["document"] == "new"
 
 
 def test_pages_of_a_folder_lie_as_its_articles_do(tmp_path):
@@ -184,6 +224,27 @@ def test_no_page_leaves_the_folder_for_pages(tmp_path):
     found = page_files(tmp_path / "out", named, 0, folders=[tmp_path / "a"])
     places = [file.relative_to(tmp_path / "out").as_posix() for file in found.values()]
     assert places == ["x.links.html", "y.links.html", "z/Y.links.html"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights there")
+def test_no_page_takes_the_place_of_an_article_or_follows_a_link(tmp_path):
+    site = write(tmp_path / "site", "a.md", "a.links.html", "sub/b.md", "c.md", f"{'n' * 250}.md")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "victim.txt").write_text("years of work")
+    (site / "c.links.html").symlink_to(tmp_path / "victim.txt")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "sub").symlink_to(tmp_path / "elsewhere")
+    articles = without_folders([site])
+    within = page_files(site, articles, 0, folders=[site])
+    assert not set(within.values()) & set(articles)
+    assert within[site / "a.md"].name == "a-2.links.html"
+    assert within[site / "c.md"].name == "c-2.links.html"
+    assert all(len(os.fsencode(file.name)) <= 255 for file in within.values())
+    assert page_files(out, articles, 0, folders=[site])[site / "sub/b.md"] == out / "b.links.html"
+    sightline("alt", site, "--check", "-o", out)
+    assert (tmp_path / "victim.txt").read_text() == "years of work"
+    assert not any((tmp_path / "elsewhere").iterdir())
 
 
 # ---- images elsewhere in the folder that was named

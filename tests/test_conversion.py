@@ -364,6 +364,17 @@ def test_command_says_what_became_of_it(with_images, tmp_path):
     assert [path.name for path in (tmp_path / "s").iterdir()] == ["000000.tar"]
 
 
+def test_the_output_is_an_argument_or_an_option(with_images, tmp_path):
+    sightline("convert", with_images, tmp_path / "a.jsonl", "--to", "mmc4")
+    sightline("convert", with_images, "-o", tmp_path / "b.jsonl", "--to", "mmc4")
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+    both = (tmp_path / "c.jsonl", "-o", tmp_path / "d.jsonl")
+    _, words = sightline("convert", with_images, *both, "--to", "mmc4", expect=2)
+    assert "two outputs" in words and not (tmp_path / "c.jsonl").exists()
+    _, words = sightline("convert", with_images, "--to", "mmc4", expect=2)
+    assert "no output; name a file or folder: convert CORPUS OUTPUT --to mmc4" in words
+
+
 def test_command_in_the_wrong(with_images, tmp_path):
     out = tmp_path / "a.tar"
     _, words = sightline("convert", with_images, out, expect=2)

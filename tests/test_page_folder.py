@@ -96,6 +96,31 @@ def test_missing_images_stay_and_are_counted_or_are_left_out(site):
     assert dropped["images: missing"] == 1
 
 
+def test_images_of_kinds_that_are_never_read_stay_and_are_counted_or_are_left_out(site):
+    # Known by their content: this photograph has the name of a drawing, and the other way round.
+    draw(site / "photo.svg")
+    (site / "drawing.png").write_text("<svg xmlns='http://www.w3.org/2000/svg'></svg>")
+    (site / "unknown.jpg").write_text("nothing known: its status is undecodable, a fault to see")
+    inside = f"data:image/svg+xml;base64,{'A' * 2000}"
+    names = ["photo.svg", "drawing.png", "unknown.jpg", inside]
+    images = "".join(f'<img src="{name}" width="300" height="200">' for name in names)
+    (site / "Saved.html").write_text(f"<p>A saved page with its folder.</p>{images}")
+    pages = PageFolder(site)
+    saved, _ = pages.documents(Problems(), Counter())
+    assert saved.images == tuple(names) and pages.unsupported == 2
+    (saved, _), dropped = documents(site, skip_missing=True)
+    assert saved.images == ("photo.svg", "unknown.jpg")
+    assert dropped["images: of a kind that is never read, such as SVG"] == 2
+
+
+def test_articles_that_no_corpus_is_built_from_are_counted_apart(site):
+    for name in ("a.pdf", "b.DOCX", "c.epub", "d.css"):
+        (site / name).write_text("x")
+    _, dropped = documents(site)
+    assert dropped["PDF, DOCX and EPUB files, which no corpus is built from"] == 3
+    assert dropped["files that are no pages"] == 1
+
+
 def test_units_and_short_text(site):
     (site / "guide" / "index.md").write_text("One sentence. And two.\n\n![x](1.jpg)\n\nShort\n")
     found, _ = documents(site, unit="sentence", minimum_tokens=3, links_from_layout=True)
@@ -318,7 +343,7 @@ def test_build_pages_says_what_is_missing_and_prints_json(site, tmp_path):
     assert "1 image has no file and stays as it is: train" in words
     assert "--skip-missing" in words
     record = orjson.loads(out)
-    assert record["missing_images"] == 1
+    assert record["missing_images"] == 1 and record["unsupported_images"] == 0
     assert record["dropped"]["pages without text"] == 1
     before = (corpus / "documents.jsonl").read_bytes()
     sightline("build", "pages", site, "-o", corpus, *shares)

@@ -10,6 +10,7 @@ from sightline.articles import KINDS
 from sightline.corpus import SUFFIXES, read
 from sightline.problems import SightlineError
 from sightline.readers.page_folder import TEXT_SUFFIX, find_pages, images_in
+from sightline.readers.recognition import are_results
 
 
 def without_folders(inputs: Iterable[Path], dropped: Counter[str] | None = None) -> list[Path]:
@@ -27,8 +28,11 @@ def without_folders(inputs: Iterable[Path], dropped: Counter[str] | None = None)
 
 
 def _is_plain_folder(path: Path) -> bool:
-    # A folder with one of these is a corpus or holds shards of one, whatever else is in it.
-    if not path.is_dir() or any(file.name.endswith(SUFFIXES) for file in path.iterdir()):
+    # A folder with one of these is a corpus or holds shards of one, whatever else is in it, but
+    # for results: those of an earlier run may have been written beside its pages.
+    if not path.is_dir() or any(
+        file.name.endswith(SUFFIXES) and not are_results(file) for file in path.iterdir()
+    ):
         return False
     try:
         read(path)

@@ -9,7 +9,12 @@ from pathlib import Path
 from sightline.documents import Document, split_name
 from sightline.problems import Problems, SightlineError
 from sightline.readers.hessel2019 import FILE_NAME, numbered_hessel2019, read_hessel2019
-from sightline.readers.recognition import numbered_any, read_any_jsonl, read_any_parquet
+from sightline.readers.recognition import (
+    are_link_records,
+    numbered_any,
+    read_any_jsonl,
+    read_any_parquet,
+)
 from sightline.readers.tar_shards import SUFFIX
 from sightline.readers.webdataset import read_samples, read_webdataset, shards
 
@@ -193,7 +198,10 @@ class _Pass(Problems):
 
 def _holds(folder: Path) -> str:
     """What a folder holds that is nearly a corpus."""
-    if any(file.name.endswith(SUFFIXES) for file in folder.iterdir()):
+    files = [file for file in folder.iterdir() if file.name.endswith(SUFFIXES)]
+    if files and all(map(are_link_records, files)):
+        return ", but link records, not documents: 'sightline pairs' makes pairs of them"
+    if files:
         return ", but files that are corpora, or shards of one: name one of them"
     if any(file.suffix.lower() in _PAGES for file in folder.iterdir()):
         return ", but pages: 'sightline build pages' makes a corpus of them"

@@ -35,19 +35,6 @@ class _Record(msgspec.Struct):
     sentences: list[str]
 
 
-def are_link_records(path: Path) -> bool:
-    """Whether a file holds link records: their images are objects, those of documents are names."""
-    if ".jsonl" not in path.suffixes or not path.is_file():
-        return False
-    for _, record in json_lines(path, Problems(keep=0)):
-        images = record.get("images") if isinstance(record, dict) else None
-        if not isinstance(images, list):
-            return False
-        if images:
-            return isinstance(images[0], dict)
-    return False
-
-
 def read_link_records(path: Path, folder: Path, problems: Problems) -> Iterator[LinkedDocument]:
     """Yield the documents and links of a file; paths of images are relative to `folder`."""
     for number, value in json_lines(path, problems):

@@ -18,6 +18,7 @@ import orjson
 
 from sightline.corpus import SUFFIXES, shard_name
 from sightline.problems import SightlineError
+from sightline.readers.recognition import are_results
 from sightline.storage import (
     files_in,
     is_folder,
@@ -86,13 +87,17 @@ class ShardResult:
 def is_shard_folder(place: str) -> bool:
     """Whether a folder holds the shards of a corpus, rather than being one corpus by its names.
 
-    A folder of `.tar` files is both; it counts here.
+    A folder of `.tar` files is both; it counts here. Results, such as link records beside the pages
+    that they were made of, are no shards.
     """
     if not is_folder(place):
         return False
     names = files_in(place)
     of_corpus = {f"documents{suffix}" for suffix in SUFFIXES} | {"docs.json"}
-    return any(name.endswith(SUFFIXES) for name in names) and not of_corpus & names.keys()
+    shards = (name for name in names if name.endswith(SUFFIXES))
+    if not is_remote(place):
+        shards = (name for name in shards if not are_results(Path(place, name)))
+    return not of_corpus & names.keys() and any(shards)
 
 
 def find_shards(inputs: Iterable[str | Path], output: str | Path) -> list[Shard]:

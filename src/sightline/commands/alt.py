@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
     _Results = Iterator[tuple[ArticleAlts, Written | None]]
 
+#: How the names of reports end.
+_REPORTS = ("", ".html", ".htm", ".jsonl", ".json", ".txt")
+
 EXAMPLES = examples(
     (
         "What is wrong with an article's alternative texts; exit code 1 if anything is",
@@ -52,9 +55,7 @@ EXAMPLES = examples(
 def alt(
     inputs: Annotated[
         list[Path],
-        typer.Argument(
-            help="Articles, or folders of HTML and Markdown.", metavar="INPUT", callback=existing
-        ),
+        typer.Argument(help="Articles, or folders of them.", metavar="INPUT", callback=existing),
     ],
     check: Annotated[
         bool, typer.Option("--check", help="Audit alone, without a model; exit 1 if it finds any.")
@@ -65,7 +66,7 @@ def alt(
         typer.Option(
             "--output",
             "-o",
-            help="File of the report, .html for a page, .jsonl for JSON; a folder for pages.",
+            help="Report: .html for a page, .jsonl for JSON, .txt; a folder for pages.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -109,12 +110,12 @@ def alt(
     paths = list(_articles(inputs))
     if not paths:
         places = ", ".join(map(str, inputs))
-        raise SightlineError(f"{places}: no HTML or Markdown page lies in this folder.")
-    if write is not None and len(paths) > 1 and write.is_file():
-        raise typer.BadParameter(f"--write {write} is a file; name a folder for several articles")
-    if write is not None and len({path.name for path in paths}) < len(paths):
-        raise typer.BadParameter("--write: two articles have one name; write them one by one")
+        raise SightlineError(
+            f"{places}: no HTML, Markdown, PDF, DOCX or EPUB article lies in this folder."
+        )
     form = _form(output, json)
+    if write is not None:
+        _check_copies(write, paths)
     not_over_inputs(output, paths)
     if form == "html" and output is not None and not output.suffix and not output.exists():
         output.mkdir(parents=True)
@@ -147,12 +148,47 @@ def alt(
 
 def _form(output: Path | None, json: bool) -> Literal["html", "json", "text"]:
     """What the report is, by the name of its file as `link` has it."""
+    from sightline.alt_writing import WRITABLE
+    from sightline.articles import KINDS
+
     suffix = output.suffix.lower() if output is not None else ""
+    if output is not None and not output.is_dir() and suffix not in _REPORTS:
+        words = f"{output}: a report is not written as {suffix}; name .html, .jsonl or .txt."
+        if KINDS.get(suffix) in WRITABLE:
+            words += f" A copy of the article with its texts filled in is --write {output}."
+        raise SightlineError(words)
     if output is not None and (output.is_dir() or suffix in ("", ".html", ".htm")):
         if json:
             raise typer.BadParameter(f"-o {output} is for pages; leave --json out")
         return "html"
     return "json" if json or suffix in (".json", ".jsonl") else "text"
+
+
+def _check_copies(write: Path, paths: list[Path]) -> None:
+    """Refuse places of copies where they would be no copy, or take each other's place."""
+    from sightline.alt_writing import WRITABLE
+    from sightline.articles import KINDS, article_kind
+
+    copied = [path for path in paths if article_kind(path) in WRITABLE]
+    if len(paths) > 1 and write.is_file():
+        raise typer.BadParameter(f"--write {write} is a file; name a folder for several articles")
+    if len({path.name for path in copied}) < len(copied):
+        raise typer.BadParameter("--write: two articles have one name; write them one by one")
+    if not copied:
+        raise SightlineError(
+            f"{paths[0]}: copies are made of HTML, Markdown and DOCX files; leave --write out."
+        )
+    if reported := len(paths) - len(copied):
+        files = counted(reported, "file is", "files are")
+        say(f"{files} reported on alone: copies are made of HTML, Markdown and DOCX files")
+    if len(paths) > 1 or write.is_dir():
+        return
+    ending, own = write.suffix.lower(), paths[0].suffix.lower()
+    if ending not in ("", own) and KINDS.get(ending) != article_kind(paths[0]):
+        expected = own or ".html"
+        raise SightlineError(
+            f"{write}: a copy of {paths[0]} is no {ending} file; end its name in {expected}."
+        )
 
 
 def _counted(results: _Results, seen: Counter[str]) -> _Results:
@@ -210,7 +246,7 @@ def _offered(
 ) -> _Results:
     """Add candidates to each article, and write its copy if there is to be one."""
     from sightline.alt_text import with_candidates
-    from sightline.alt_writing import choose, write_alts
+    from sightline.alt_writing import WRITABLE, choose, write_alts
     from sightline.article_links import link_article
     from sightline.progress import Progress
 
@@ -220,7 +256,7 @@ def _offered(
             record = link_article(loaded, alts.article, choices, pool)
             offered = with_candidates(alts, record)
             written = None
-            if write is not None:
+            if write is not None and alts.article.kind in WRITABLE:
                 target = _target(write, alts.article.path, count)
                 written = write_alts(offered, choose(offered, *limits), target)
             progress.advance()
@@ -228,14 +264,16 @@ def _offered(
 
 
 def _articles(inputs: list[Path]) -> Iterator[Path]:
-    """Yield the files that are named, and the pages of the folders."""
-    from sightline.readers.page_folder import find_pages
+    """Yield the files that are named, and the articles of the folders."""
+    from sightline.articles import KINDS
+    from sightline.readers.page_folder import TEXT_SUFFIX, find_pages
 
+    kinds = KINDS.keys() - {TEXT_SUFFIX}  # plain text cannot hold alternative texts
     dropped: Counter[str] = Counter()
     for path in inputs:
         if path.is_dir():
             root = path.resolve()
-            yield from (path / page.relative_to(root) for page in find_pages(root, dropped))
+            yield from (path / page.relative_to(root) for page in find_pages(root, dropped, kinds))
         else:
             yield path
     say_left_out(dropped)

@@ -55,7 +55,7 @@ def pages(
         bool,
         typer.Option(
             "--skip-missing",
-            help="Leave out images whose file is missing.",
+            help="Leave out images whose file is missing or never read, such as SVG.",
             rich_help_panel=INPUT,
         ),
     ] = False,
@@ -136,18 +136,28 @@ def pages(
     say_problems(problems)
     for what, count in sorted((+dropped).items()):
         say(f"left out: {what} ({count:,})")
-    if reader.missing:
-        one, many = (
-            "image has no file and stays as it is",
-            "images have no file and stay as they are",
-        )
-        say(
-            f"{counted(reader.missing, one, many)}: train and "
-            "evaluate skip the documents, link tells the status; --skip-missing leaves them out"
-        )
+    _say_unusable(reader.missing, "has no file", "have no file")
+    _say_unusable(
+        reader.unsupported, "is of a kind that is never read", "are of kinds that are never read"
+    )
     say(f"{counted(statistics.total, 'document')} in {output}")
     if json:
-        record = {"dropped": dict(sorted((+dropped).items())), "missing_images": reader.missing}
+        record = {
+            "dropped": dict(sorted((+dropped).items())),
+            "missing_images": reader.missing,
+            "unsupported_images": reader.unsupported,
+        }
         print_json({**statistics.to_record(), **record})
     else:
         typer.echo(statistics_table("pages", statistics, None))
+
+
+def _say_unusable(count: int, one: str, many: str) -> None:
+    if count:
+        images = counted(
+            count, f"image {one} and stays as it is", f"images {many} and stay as they are"
+        )
+        say(
+            f"{images}: train and evaluate skip the documents, link tells the status; "
+            "--skip-missing leaves them out"
+        )

@@ -34,8 +34,15 @@ EXAMPLES = examples(
 
 def convert(
     corpus: CorpusArgument,
-    output: Annotated[Path, typer.Argument(help="A file or folder to write.")],
     to: Annotated[CorpusFormat, typer.Option(help="The format to write.")],
+    place: Annotated[
+        Path | None,
+        typer.Argument(help="A file or folder to write; or name it with -o.", metavar="OUTPUT"),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUTPUT", help="The same as the argument OUTPUT."),
+    ] = None,
     split: SplitOption = None,
     links_from_matches: Annotated[
         bool, typer.Option("--links-from-matches", help="Take MMC4's matches for true links.")
@@ -56,6 +63,13 @@ def convert(
     from sightline import conversion
     from sightline.corpus import read
 
+    if place is not None and output is not None:
+        raise typer.BadParameter(f"two outputs, {place} and -o {output}; name one of them")
+    output = place or output
+    if output is None:
+        raise typer.BadParameter(
+            f"no output; name a file or folder: convert CORPUS OUTPUT --to {to}"
+        )
     if shard_size is not None and (to != "webdataset" or output.suffix == ".tar"):
         raise typer.BadParameter("--shard-size goes with --to webdataset and a folder to write")
     problems = Problems(strict=strict, report=report)

@@ -29,17 +29,22 @@ def folders_of(inputs: Iterable[Path]) -> list[Path]:
 
 
 def files_of_shards(inputs: Iterable[Path]) -> list[Path]:
-    """The inputs, with the files of folders of shards in place of these."""
+    """The inputs, with the files of folders of shards or of link records in place of these."""
+    from sightline.article_folders import without_folders
     from sightline.corpus import SUFFIXES
+    from sightline.readers.recognition import are_link_records, are_results
     from sightline.shards import is_shard_folder
     from sightline.storage import files_in
 
     found: list[Path] = []
     for path in inputs:
-        if path.is_dir() and is_shard_folder(str(path)):
-            found += [path / name for name in files_in(str(path)) if name.endswith(SUFFIXES)]
-        else:
-            found.append(path)
+        names = files_in(str(path)) if path.is_dir() else ()
+        files = [path / name for name in names if name.endswith(SUFFIXES)]
+        if files and not is_shard_folder(str(path)):
+            # Beside documents or articles they are what was found in these before.
+            alone = all(map(are_results, files)) and without_folders([path]) == [path]
+            files = [file for file in files if alone and are_link_records(file)]
+        found += files or [path]
     return list(dict.fromkeys(found))
 
 

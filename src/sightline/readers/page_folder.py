@@ -17,15 +17,18 @@ from urllib.parse import quote, unquote
 from sightline.choices import Unit
 from sightline.documents import Document
 from sightline.html_writing import WRITTEN_BY_US
+from sightline.image_headers import EXTENSIONS, recognise
 from sightline.image_headers import SUFFIXES as IMAGE_SUFFIXES
 from sightline.pages import LeftOut, Page, PageImage, page_to_document
 from sightline.problems import Problems, SightlineError
 from sightline.readers import html, markdown, text
 from sightline.readers.html_images import is_remote
+from sightline.readers.recognition import are_results
 
 SUFFIXES = frozenset((".html", ".htm", ".xhtml", ".md", ".markdown"))
 TEXT_SUFFIX = ".txt"
 _MARKDOWN = frozenset((".md", ".markdown"))
+_OTHER_ARTICLES = frozenset((".pdf", ".docx", ".docm", ".epub"))
 # What browsers call the folder of a saved page, after the page's own name: its pages are frames.
 _SAVED_FOLDERS = (
     *("_files", ".files", "-files", "_file", "-Dateien", "_fichiers", "_archivos", "_arquivos"),
@@ -34,6 +37,7 @@ _SAVED_FOLDERS = (
 _DRIVE = re.compile(r"[a-zA-Z]:[\\/]")
 
 _REMOTE, _OUTSIDE, _MISSING = "remote, not fetched", "outside the folder", "missing"
+_UNSUPPORTED = "of a kind that is never read, such as SVG"
 
 
 def is_markdown(path: Path) -> bool:
@@ -67,10 +71,12 @@ class PageFolder:
     unit: Unit = "paragraph"
     links_from_layout: bool = False
     minimum_tokens: int = 0
-    #: Leave out images whose file is missing; else they stay, for their status to be told later.
+    #: Leave out images whose file is missing or of a kind that is never read; else they stay, for
+    #: their status to be told later.
     skip_missing: bool = False
-    #: Images of the documents given so far that have no file.
+    #: Images of the documents given so far that stay, but have no file, or one of such a kind.
     missing: int = 0
+    unsupported: int = 0
     #: What reads a page; `isolation` has one that keeps to limits.
     read: Callable[[Path], Page] = read_page
 
@@ -95,7 +101,7 @@ class PageFolder:
                 reason = str(error).removeprefix(f"{path}: ")
                 problems.add(self.folder / name, None, None, reason)
                 continue
-            page, missing = self._with_files(page, path, root)
+            page, unusable = self._with_files(page, path, root)
             document = page_to_document(
                 page,
                 name,
@@ -108,25 +114,29 @@ class PageFolder:
             elif not document.sentences:
                 dropped["pages without text"] += 1
             else:
-                self.missing += missing
+                self.missing += unusable[_MISSING]
+                self.unsupported += unusable[_UNSUPPORTED]
                 _count(document, dropped)
                 yield document
 
-    def _with_files(self, page: Page, path: Path, root: Path) -> tuple[Page, int]:
-        """Give the page with the paths of its images, and how many of these have no file."""
+    def _with_files(self, page: Page, path: Path, root: Path) -> tuple[Page, Counter[str]]:
+        """Give the page with the paths of its images, and how many of these are of no use."""
         left_out = LeftOut()
         left_out.update(page.left_out)
-        images, missing = [], 0
+        images: list[PageImage] = []
+        unusable: Counter[str] = Counter()
         for image in page.images:
             source, reason = find_image(image, path.parent, root)
-            if reason == _MISSING and not self.skip_missing:
-                missing += 1
+            if reason is None and _is_unsupported(source, root):
+                reason = _UNSUPPORTED
+            if reason in (_MISSING, _UNSUPPORTED) and not self.skip_missing:
+                unusable[reason] += 1
                 reason = None
             if reason is None:
                 images.append(replace(image, source=source, alternatives=()))
             else:
                 left_out.images[reason] += 1
-        return replace(page, images=tuple(images), left_out=left_out), missing
+        return replace(page, images=tuple(images), left_out=left_out), unusable
 
 
 def with_images_beside(page: Page, path: Path) -> Page:
@@ -175,18 +185,30 @@ def find_pages(
                 dropped["pages in folders of saved pages"] += count
         folders[:] = [f for f in folders if f not in saved and not f.startswith(".")]
         for path in (Path(place, name) for name in names):
-            if path.suffix.lower() not in suffixes:
-                dropped["files that are no pages"] += path.suffix.lower() not in IMAGE_SUFFIXES
+            if path.suffix.lower() in IMAGE_SUFFIXES:
                 continue
-            # `resolve` raises where a link leads to itself.
-            target = Path(os.path.realpath(path))
-            if path.is_symlink() and not target.is_relative_to(root):
-                dropped["links to pages outside the folder"] += 1
-            elif path.suffix.lower() in (".html", ".htm") and _is_ours(path):
-                dropped["pages that Sightline wrote"] += 1
+            if reason := _why_no_page(path, root, suffixes):
+                dropped[reason] += 1
             else:
                 pages.append(path)
     return sorted(pages)
+
+
+def _why_no_page(path: Path, root: Path, suffixes: Container[str]) -> str | None:
+    """What a file is counted as that is no page to read; None if it is one."""
+    suffix = path.suffix.lower()
+    if path.name.startswith("~$"):  # Word's note of who has a file open, with the ending of that
+        return "files that are no pages"
+    if suffix not in suffixes:
+        if suffix in _OTHER_ARTICLES:
+            return "PDF, DOCX and EPUB files, which no corpus is built from"
+        return "files that Sightline wrote" if are_results(path) else "files that are no pages"
+    # `resolve` raises where a link leads to itself.
+    if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root):
+        return "links to pages outside the folder"
+    if suffix in (".html", ".htm") and _is_ours(path):
+        return "files that Sightline wrote"
+    return None
 
 
 def _count_files(
@@ -231,6 +253,18 @@ def find_image(image: PageImage, beside: Path, root: Path) -> tuple[str, str | N
             elif number == 0 and _is_text(name):
                 missing = missing or name
     return (missing, _MISSING) if missing else (image.source, reason)
+
+
+def _is_unsupported(source: str, root: Path) -> bool:
+    """Whether decoding an image would give the status `unsupported`; its first bytes tell."""
+    if source[:5].lower() == "data:":
+        return source[:14].lower() == "data:image/svg"
+    try:
+        with (root / source).open("rb") as file:
+            kind = recognise(file.read(64))
+    except OSError:  # who decodes it says why it cannot be
+        return False
+    return kind is not None and kind not in EXTENSIONS
 
 
 def _paths(source: str, beside: Path, root: Path) -> Iterator[Path | None]:
