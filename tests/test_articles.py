@@ -69,7 +69,8 @@ def test_html(html):
     assert (owl.name, owl.content, owl.title) == ("embedded-image-1.png", picture(2), "An owl")
     assert [image.status for image in (gone, outside, far)] == [Status.missing] * 3
     assert "no such file" in gone.reason
-    assert "outside the folder" in outside.reason
+    # As much of it as a terminal of 80 columns shows.
+    assert outside.reason[:42] == "Name the folder that holds page and image;"
     assert "not fetched" in far.reason
     assert article.page.images[4].source == far.name == "https://example.org/far.png"
 
@@ -219,6 +220,30 @@ def test_what_cannot_be_linked_is_told(html, path, choices, sentence):
     place = path if path.startswith("http") else html.parent / path
     with pytest.raises(SightlineError, match=sentence):
         link_file(place, **choices)
+
+
+def test_a_folder_that_holds_file_and_images_can_be_named(tmp_path, monkeypatch):
+    (tmp_path / "ch1").mkdir()
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "fox.png").write_bytes(picture(1))
+    guide = tmp_path / "ch1" / "guide.md"
+    guide.write_text("A fox runs.\n\n![](../images/fox.png)\n")
+    monkeypatch.chdir(tmp_path)
+    (without,) = link_file("ch1/guide.md").images
+    assert without["status"] == "missing" and "outside the page's folder" in without["reason"]
+    for folder in (".", tmp_path):
+        found = link_file("ch1/guide.md", folder=folder)
+        assert [(image["id"], image["status"]) for image in found.images] == [
+            ("../images/fox.png", "ok")
+        ]
+        assert len(found) == 1
+
+
+def test_a_file_is_linked_with_remote_images_only_if_asked(tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text('<p>A fox runs.</p><img src="http://127.0.0.1:9/fox.png">')
+    assert "was not fetched" in link_file(page).images[0]["reason"]
+    assert "not a public address" in link_file(page, fetch=True).images[0]["reason"]
 
 
 def test_an_address_is_not_taken_for_a_shard():

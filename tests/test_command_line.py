@@ -208,6 +208,19 @@ def test_a_file_that_does_not_exist_is_told_before_anything_is_loaded(run, artic
     assert "Did you mean 'article.md'?" in run("corpus", "artcle.md")[2]
 
 
+def test_a_file_to_write_among_those_to_read_is_told(run, article):
+    code, _, words = run("link", article, "out.html")
+    assert code == 1 and words.endswith("To write to it: -o out.html.\n")
+    # Not where it is no form of links, or stands alone, or another input is the missing one.
+    for inputs in (
+        [article, "out.md"],
+        ["out.html"],
+        ["gone.html", article],
+        ["gone.md", "a.html"],
+    ):
+        assert "To write to it" not in run("link", *inputs)[2]
+
+
 def test_without_arguments_the_help_is_shown(run):
     code, out, words = run()
     assert code == 2 and "Usage: sightline" in out and words == ""

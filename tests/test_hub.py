@@ -18,6 +18,7 @@ from sightline import LinkModel, SightlineError
 from sightline.clip_backbones import is_clip_folder
 from sightline.hub import PATTERNS, model_folder, name_from_user
 from sightline.installed_packages import install_command
+from sightline.link_records import open_model
 from sightline.model import BUNDLED, Member
 from sightline.model_card import card_header
 
@@ -129,6 +130,16 @@ def test_only_names_that_look_so_go_to_the_hub(tmp_path, monkeypatch):
     assert name_from_user("owner/name") == Path("owner/name")
     assert name_from_user("hf://owner/name") == "hf://owner/name"
     assert name_from_user("default") == "default"
+
+
+def test_a_command_tells_how_to_fetch_what_is_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SightlineError, match=r"write hf://owner/name; .*'hf download owner/name "):
+        open_model("owner/name")
+    for name in ("a/b/c", "/owner/name", "models"):
+        with pytest.raises(SightlineError, match="is not a model folder; train one") as refused:
+            open_model(name)
+        assert "hf" not in str(refused.value)
 
 
 # ---- fetching

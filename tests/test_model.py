@@ -173,8 +173,15 @@ def test_features_of_another_backbone_are_refused(model, document, tmp_path, fea
         write_feature_store(store, name, ["one", "two"], features, {"backbone": name})
         opened = FeatureStore.open(store)
         if wanted:
-            with pytest.raises(SightlineError, match=wanted):
+            with pytest.raises(SightlineError, match=wanted) as refused:
                 model.similarity_matrix(document, features=opened)
+            # No command makes features of a network that only the user has.
+            assert str(refused.value).endswith(
+                "; name the features of some-net with --features DIR."
+            )
+            known = replace(model, backbone="densenet169")
+            with pytest.raises(SightlineError, match="again with --backbone densenet169"):
+                known.check_features(opened)
         else:
             assert model.similarity_matrix(document, features=opened).shape == (3, 2)
 

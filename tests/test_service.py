@@ -339,6 +339,17 @@ def test_bad_bodies(client):
     assert faults(client.get("/v1/link"), 405) == []
 
 
+@pytest.mark.parametrize("route", ["link", "similarity", "alt"])
+def test_a_parameter_of_the_address_that_is_not_read_is_refused(client, route):
+    asked = client.post(f"/v1/{route}?min_confidence=0.9", files=ARTICLE_FILES)
+    assert faults(asked, 422) == ["min_confidence"]
+    assert "belongs into the body (-F min_confidence=0.9)" in asked.json()["detail"]
+    asked = client.post(f"/v1/{route}?formt=html", files=ARTICLE_FILES)
+    assert faults(asked, 422) == ["formt"]
+    known = client.post(f"/v1/{route}?format=json", files=ARTICLE_FILES)
+    assert known.status_code == (422 if route == "similarity" else 200)
+
+
 @pytest.mark.parametrize(
     ("files", "data", "field"),
     [

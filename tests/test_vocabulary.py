@@ -139,3 +139,8 @@ def test_whether_related_words_count_is_saved(tmp_path):
     path.write_text('{"format": 1, "words": ["<unk>"], "related": "yes"}')
     with pytest.raises(SightlineError, match='"related" is'):
         Vocabulary.load(path)
+
+
+def test_common_words_are_the_first_without_punctuation():
+    first = ["<unk>", ".", "the", ",", "été", *(f"{n}" for n in range(300)), "dog"]
+    assert Vocabulary(first).common() == [2, 4]

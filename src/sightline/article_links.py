@@ -54,6 +54,8 @@ def link_file(
     threshold: float = 0.0,
     min_confidence: float = 0.0,
     unit: Unit = "sentence",
+    folder: str | Path | None = None,
+    fetch: bool = False,
 ) -> DocumentLinks:
     """The links of an HTML, Markdown, text, PDF, DOCX or EPUB file, as `sightline link` finds them.
 
@@ -68,9 +70,17 @@ def link_file(
     - `threshold`: for the policy of this name, the similarity that a link has to exceed.
     - `min_confidence`: from 0 to 1; less sure links are left out.
     - `unit`: "sentence", or "paragraph" to link whole blocks of text.
+    - `folder`: the folder that holds the file and its images, if they lie outside the file's own.
+    - `fetch`: fetch remote images, from public addresses only, as `--fetch` does.
     """
     opened = open_model(model) if isinstance(model, str | Path) else model
-    article = read_article(path, unit=unit, images_beside=True)
+    article = read_article(
+        path,
+        unit=unit,
+        fetch=Fetcher() if fetch else None,
+        images_beside=True,
+        folders=() if folder is None else [Path(folder)],
+    )
     choices = LinkChoices(policy, max_links, threshold, min_confidence)
     with DecodePool() as pool:
         record = link_article(opened, article, choices, pool)

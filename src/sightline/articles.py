@@ -46,10 +46,8 @@ KINDS: dict[str, Kind] = {
 #: Of the address of a page.
 NOT_DOWNLOADED = "pages are not downloaded; save the page with its images, and name its file"
 _NOT_FETCHED = "The image is remote and was not fetched."
-_OUTSIDE = (
-    "The image lies outside the folder of the article, and only that is read; name the folder that "
-    "holds both in place of the file."
-)
+# What to do comes first: a terminal cuts the end off.
+_OUTSIDE = "Name the folder that holds page and image; it lies outside the page's folder."
 _ABSENT = "There is no such file beside the article."
 _NOT_INSIDE = "The file does not hold this image."
 _DAMAGED_URI = "The data URI is damaged."

@@ -64,6 +64,18 @@ def name_from_user(name: str | Path) -> str | Path:
     return name if str(name) == DEFAULT or str(name).startswith(_SCHEME) else Path(name)
 
 
+def no_model_folder(folder: Path) -> ModelError:
+    """The error for a folder that is not there; its name may be meant as one of the hub."""
+    name = folder.as_posix()
+    sentence = f"{folder} is not a model folder; train one with 'sightline train CORPUS -o {name}'"
+    if _ON_HUB.fullmatch(name):
+        sentence += (
+            f", or, to fetch it from the Hugging Face hub, write {_SCHEME}{name}; a CLIP or SigLIP "
+            f"model is fetched by 'hf download {name} --local-dir DIR', and DIR is its name here"
+        )
+    return ModelError(f"{sentence}.")
+
+
 def _fetched(name: str, revision: str | None) -> Path:
     here = f"{name} is not a model folder here"
     try:

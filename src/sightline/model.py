@@ -21,6 +21,7 @@ import orjson
 from numpy.typing import NDArray
 
 from sightline import efficientnet_lite, numpy_encoders
+from sightline.backbone_names import NAMES
 from sightline.backbones import Backbone, load_backbone
 from sightline.choices import MaxLinks, Policy
 from sightline.compact_weights import compact
@@ -29,7 +30,7 @@ from sightline.document_links import DocumentLinks, all_read, check_document, li
 from sightline.documents import Document
 from sightline.features import FeatureStore, features_beside
 from sightline.files import write_atomically
-from sightline.hub import DEFAULT, model_folder
+from sightline.hub import DEFAULT, model_folder, no_model_folder
 from sightline.image_features import ImageStatus, StoredImages, check_vectors
 from sightline.image_files import read_files
 from sightline.linking import LinkChoices
@@ -133,6 +134,11 @@ class LinkModel:
         """Share of the words that the vocabulary lacks, as most of another language are."""
         ids = self._token_ids.of(sentences)[0].token_ids
         return float(np.mean(ids == 0)) if len(ids) else 0.0  # the unknown word is the first
+
+    def common_words(self, sentences: Sequence[str]) -> float:
+        """Share of the words that are common ones of the vocabulary, as in its own language."""
+        ids = self._token_ids.of(sentences)[0].token_ids
+        return float(np.mean(np.isin(ids, self.vocabulary.common()))) if len(ids) else 0.0
 
     @cached_property
     def _token_ids(self) -> TokenIds:
@@ -276,9 +282,12 @@ class LinkModel:
                 "reads the image files."
             )
         if self.backbone and store.backbone and self.backbone != store.backbone:
+            remedy = f"name the features of {self.backbone} with --features DIR"
+            if self.backbone in NAMES:
+                remedy = f"extract them again with --backbone {self.backbone}"
             raise SightlineError(
                 f"The features in {store.folder} come from {store.backbone}, but the model was "
-                f"trained on {self.backbone}; extract them again with --backbone {self.backbone}."
+                f"trained on {self.backbone}; {remedy}."
             )
         expected = self.feature_dimension
         if store.dimension != expected:
@@ -348,10 +357,7 @@ class LinkModel:
     def _load(cls, folder: Path, within: Path | None = None) -> LinkModel:
         """Load a folder; `within` is the folder of the model that it is a member of."""
         if not folder.is_dir():
-            raise ModelError(
-                f"{folder} is not a model folder; train one with "
-                f"'sightline train CORPUS -o {folder}'."
-            )
+            raise no_model_folder(folder)
         config = read_config(folder)
         # Before they are read: a member could be a link to the folder that it lies in.
         if within is not None and config.get("members"):

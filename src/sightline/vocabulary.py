@@ -22,6 +22,8 @@ UNKNOWN = "<unk>"
 FORMAT = 1
 # Bytes; so much JSON may be anything while it is looked at.
 _ANYTHING = 2**20
+# So many at the beginning count as common.
+_COMMON = 200
 # So many related words are remembered; texts repeat their words.
 _REMEMBERED = 1 << 16
 
@@ -65,6 +67,11 @@ class Vocabulary:
         words = dict.fromkeys(word for word in given if word != UNKNOWN and _is_word(word))
         words |= dict.fromkeys(word for word in own.words[1:] if _is_word(word))
         return cls([UNKNOWN, *words], related=True)
+
+    def common(self) -> list[int]:
+        """The numbers of the words that stand first, because they were met most often."""
+        # Punctuation is common in every language.
+        return [n for n, word in enumerate(self.words[:_COMMON]) if word.isalpha()]
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:

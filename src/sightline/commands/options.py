@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sightline.choices import Policy, Unit
+from sightline.choices import LINK_SUFFIXES, Policy, Unit
 from sightline.commands import completions
 from sightline.commands.values import UsageSentence
 from sightline.console import max_links_from, say
@@ -73,6 +73,17 @@ def existing(paths: list[Path]) -> list[Path]:
     return paths
 
 
+def _documents(paths: list[Path]) -> list[Path]:
+    """The same for what is linked; the last of several may be meant as the file to write."""
+    try:
+        return existing(paths)
+    except SightlineError as error:
+        *others, last = paths
+        if last.suffix in LINK_SUFFIXES and others and all(map(Path.exists, others)):
+            raise SightlineError(f"{error} To write to it: -o {last}.") from None
+        raise
+
+
 def file_to_write(path: Path | None) -> Path | None:
     """A place for a file, looked at before the work that is to be written there."""
     from sightline.files import check_place
@@ -99,7 +110,7 @@ DocumentsArgument = Annotated[
     typer.Argument(
         help="Articles (HTML, Markdown, PDF, DOCX, EPUB), folders of them, or corpora.",
         metavar="INPUT",
-        callback=existing,
+        callback=_documents,
     ),
 ]
 CorpusFolderOption = Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from sightline.link_outputs import MEDIA_TYPES
@@ -18,6 +18,7 @@ from sightline.service.answers import (
     similarity_record,
 )
 from sightline.service.engine import Engine
+from sightline.service.errors import invalid
 from sightline.service.limits import ServiceLimits
 from sightline.service.metrics import MEDIA_TYPE
 from sightline.service.openapi import (
@@ -28,7 +29,7 @@ from sightline.service.openapi import (
     PLAIN_RESPONSES,
     SIMILARITY_RESPONSES,
 )
-from sightline.service.schemas import AltForm, Form, Health, ModelList
+from sightline.service.schemas import AltForm, ArticleOptions, Form, Health, ModelList
 from sightline.service.state import ServiceState
 from sightline.service.web import Finish, LinkUpload
 
@@ -67,7 +68,8 @@ def link_upload(state: ServiceState) -> LinkUpload:
 
 
 def _linking(state: ServiceState) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["linking"])
+    known_only = [Depends(_check_parameters)]
+    router = APIRouter(prefix="/v1", tags=["linking"], dependencies=known_only)
 
     @router.post("/link", openapi_extra=LINK_BODY, responses=LINK_RESPONSES, response_model=None)
     async def link(request: Request, format: Form | None = None) -> Response:
@@ -152,6 +154,17 @@ def _model_record(engine: Engine, limits: ServiceLimits) -> dict[str, Any]:
         "calibrated": model.calibration is not None,
         "limits": {name: getattr(limits, name) for name in _TOLD},
     }
+
+
+def _check_parameters(request: Request) -> None:
+    """Refuse what the route does not read in its address: unseen, its default would hold."""
+    known = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
+    for name, value in request.query_params.items():
+        if name in known:
+            continue
+        if name in ArticleOptions.model_fields:
+            raise invalid(name, f"belongs into the body (-F {name}={value[:20]})")
+        raise invalid(name, "no such query parameter")
 
 
 def _accepted(request: Request) -> Form:
