@@ -64,6 +64,8 @@ def _markdown(size: float) -> dict[str, str]:
         "fences": "```\n" * n(50_001),
         "items-by-tabs": "-\t" * n(20_000) + "x",
         "numbered": "".join(f"{i}. a\n" for i in range(n(50_000))),
+        "marked-images": "![~~" * n(50_000),
+        "marked-images-2": "~~**![(" * n(30_000),
         "nested-images": "![" * n(20_000) + "a" + "](b)" * n(20_000),
         "titles": '[a](b "c' * n(30_000),
         "attributes": "<a " + "b='c' " * n(50_000),
