@@ -577,3 +577,81 @@ def test_everything_of_a_kind_is_counted_not_only_the_first(tmp_path):
     found = left_out(made(tmp_path, body))
     assert found.text == {"word art": 15, "choices of form fields": 9}
     assert found.images == {"chart or diagram": 2}
+
+
+def read_time(path):
+    started = time.process_time()
+    page = read_docx(path).page
+    return time.process_time() - started, page
+
+
+def test_a_paragraph_of_ten_times_the_lines_takes_about_ten_times_as_long(tmp_path):
+    inner = "<w:t>words of a line </w:t><w:br/>"
+    short, _ = read_time(made(tmp_path, f"<w:p><w:r>{inner * 4_000}</w:r></w:p>"))
+    long, page = read_time(made(tmp_path, f"<w:p><w:r>{inner * 40_000}</w:r></w:p>"))
+    assert long < 25 * short
+    assert page.text == ("words of a line\n" * 40_000).rstrip()
+
+
+def test_spaces_and_lines_of_a_paragraph_in_pieces(tmp_path):
+    pieces = (
+        "<w:br/>",
+        " a ",
+        " ",
+        "<w:br/>",
+        " ",
+        "<w:br/>",
+        "b",
+        "<w:tab/>",
+        " c ",
+        "",
+        "<w:br/>",
+    )
+    inner = "".join(p if p.startswith("<") else f"<w:t>{p}</w:t>" for p in pieces)
+    assert read_docx(made(tmp_path, f"<w:p><w:r>{inner}</w:r></w:p>")).page.text == "a\n\nb c"
+
+
+def test_a_deep_drawing_takes_no_longer_than_a_flat_one(tmp_path):
+    wide = "<a:y/>" * 20_000
+    flat, _ = read_time(made(tmp_path, drawn(wide)))
+    deep, _ = read_time(made(tmp_path, drawn("<a:x>" * 240 + wide + "</a:x>" * 240)))
+    assert deep < 5 * flat
+
+
+def inserted(tmp_path, data, times=1):
+    relations, parts = [("a", "aFChunk", "a.mht")], [("word/a.mht", data)]
+    return read_docx(made(tmp_path, '<w:altChunk r:id="a"/>' * times, relations, parts)).page
+
+
+def test_an_inserted_file_is_read_once(tmp_path):
+    page = inserted(tmp_path, b"<p>Text.</p>", times=3)
+    assert page.text == "Text."
+    assert page.left_out.text == {"inserted files that are named again (number)": 2}
+
+
+def test_messages_in_messages_without_end_are_counted(tmp_path):
+    head = "Content-Type: multipart/mixed; boundary=b{0}\r\n\r\n--b{0}\r\n"
+    data = "MIME-Version: 1.0\r\n" + "".join(map(head.format, range(1_000)))
+    page = inserted(tmp_path, data + "Content-Type: text/html\r\n\r\n<p>Deep</p>\r\n")
+    assert page.left_out.text == {"parts that cannot be read (number)": 1}
+
+
+def test_all_of_a_message_that_is_no_page_and_no_image_is_counted(tmp_path):
+    kinds = ("text/html", "application/xhtml+xml", "text/rtf", "text/xml", "image/png")
+    parts = "".join(f"--B\r\nContent-Type: {kind}\r\n\r\n<p>{kind}</p>\r\n" for kind in kinds)
+    head = "MIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=B\r\n\r\n"
+    page = inserted(tmp_path, f"{head}Before.\r\n{parts}--B--\r\nAfter.")
+    assert [block.text for block in page.blocks] == list(kinds[:2])
+    lost = "Before.<p>text/rtf</p><p>text/xml</p>After."
+    assert page.left_out.text == {"inserted files (bytes)": len(lost)}
+
+
+def test_what_is_beyond_the_time_is_counted(tmp_path):
+    body = "<w:p><w:r><w:t>Text.</w:t></w:r></w:p>" + drawn('<a:blip r:embed="a"/>')
+    page = read_docx(made(tmp_path, body, parts=[("word/n.xml", part("Note"))]), seconds=0).page
+    assert (page.blocks, page.images) == ((), ())
+    assert page.left_out.images == {"beyond the limit on time": 1}
+    assert page.left_out.text == {
+        "beyond the limit on time": 5,
+        "parts beyond the limit on time (number)": 1,
+    }

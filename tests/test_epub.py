@@ -170,7 +170,12 @@ def test_any_way_to_name_a_chapter_is_understood(tmp_path, reference):
         ("b.xml", "<p>".encode("utf-32-be"), "files outside the reading order (bytes)"),
         ("META-INF/b.txt", b"Text", "files outside the reading order (bytes)"),
         ("toc.ncx", b"<ncx><text>One</text></ncx>", "table of contents (bytes)"),
+        ("b.css", b"<p>Text</p>", "files outside the reading order (bytes)"),
+        ("b.smil", b"<?xml?><x:html><p>Text</p>", "files outside the reading order (bytes)"),
+        ("META-INF/b.xml", b"<x>Text</x>", "files outside the reading order (bytes)"),
         ("b.css", b"p {}", None),
+        ("b.css", b"<!-- p {} -->", None),
+        ("b.smil", b"<?xml?><smil/>", None),
         ("META-INF/rights.xml", b"<x>No</x>", None),
         ("b.png", picture(), None),
         ("b.otf", b"OTTO\0\x0a", None),
@@ -181,6 +186,31 @@ def test_files_that_nothing_lists_are_known_by_how_they_begin(tmp_path, name, da
     files = {"a.xhtml": "<p>Text.</p>", name: data}
     page = read_epub(book(tmp_path, [("a", "a.xhtml", PAGE)], "a", files)).page
     assert page.left_out.text == ({reason: len(data)} if reason else {})
+
+
+@pytest.mark.parametrize("data", [b"%PDF-1.4\n\0", b"PK\x03\x04\0", b"\xd0\xcf\x11\xe0\0"])
+def test_documents_of_other_formats_in_a_book_are_counted(tmp_path, data):
+    files = {"a.xhtml": "<p>Text.</p>", "b.bin": data}
+    page = read_epub(book(tmp_path, [("a", "a.xhtml", PAGE)], "a", files)).page
+    assert page.left_out.text == {"documents in the book (number)": 1}
+
+
+def test_a_chapter_that_is_listed_again_is_read_once(tmp_path):
+    items = [("a", "a.xhtml#1", PAGE), ("b", "a.xhtml#2", PAGE), ("p", "p.png", 'image/png"')]
+    files = {"a.xhtml": "<p>Text.</p>", "p.png": picture()}
+    page = read_epub(book(tmp_path, items, "aabpp", files)).page
+    assert (page.text, len(page.images)) == ("Text.", 1)
+    assert page.left_out.text == {"files that are listed again (number)": 3}
+
+
+@pytest.mark.parametrize("limit", ["MAX_BLOCKS", "_MAX_CHARACTERS"])
+def test_what_is_beyond_the_limit_on_text_is_counted(tmp_path, monkeypatch, limit):
+    monkeypatch.setattr(f"sightline.readers.epub.{limit}", 2)
+    files = {f"{n}.xhtml": "<p>a</p>" for n in range(4)}
+    items = [(str(n), name, PAGE) for n, name in enumerate(files)]
+    page = read_epub(book(tmp_path, items, "0123", files)).page
+    assert [block.text for block in page.blocks] == ["a", "a"]
+    assert page.left_out.text == {"beyond the limit on text (bytes)": 2 * len("<p>a</p>")}
 
 
 def test_chapters_of_other_packages_are_counted_whatever_they_are_called(tmp_path):

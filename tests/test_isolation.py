@@ -56,6 +56,22 @@ def test_images_beyond_the_limit_are_counted(tmp_path):
     assert page.left_out.images == {"beyond the limits": 3}
 
 
+def test_blocks_beyond_the_limit_are_counted_with_their_images(tmp_path, monkeypatch):
+    monkeypatch.setattr(isolation, "MAX_BLOCKS", 2)
+    path = tmp_path / "a.html"
+    path.write_text("<p>a<img src=a.png><p>b<p>cc<img src=c.png><p>ddd")
+    page = isolation.read_page_bounded(path).page
+    assert (page.text, [image.source for image in page.images]) == ("a\n\nb", ["a.png"])
+    assert page.left_out.text == {"beyond the limits": 5}
+    assert page.left_out.images == {"beyond the limits": 1}
+
+
+def test_any_character_comes_out_of_the_child_the_same(tmp_path):
+    text = "\u00e9\u4e2d\U0001f600\u2028\x7f"
+    path = epub(tmp_path / "a.epub", {"a.xhtml": f"<p>{text}</p><p>&#xd800;</p>"})
+    assert read_contents(path, "epub").page == read_epub(path).page
+
+
 def test_any_name_and_a_relative_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = epub(tmp_path / os.fsdecode(b"\xff.epub"), {"a.xhtml": "<p>Text.</p>"})

@@ -1,7 +1,9 @@
 """Archives and XML of strangers: bombs are refused, damage is a sentence."""
 
 import io
+import struct
 import zipfile
+import zlib
 
 import pytest
 
@@ -82,6 +84,38 @@ def test_damage_is_a_sentence(tmp_path):
         Archive(path)
     archive(path, {"a": b"hello " * 100}, zipfile.ZIP_STORED)
     path.write_bytes(path.read_bytes().replace(b"hello hello", b"jello hello", 1))
+    with Archive(path) as found, pytest.raises(SightlineError, match="cannot be unpacked"):
+        found.read("a")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("kept", [0, 10, 599])
+def test_a_size_that_is_understated_cuts_no_text_silently(tmp_path, method, kept):
+    """The checksum is that of what would be left."""
+    text = b"hello " * 100
+    path = archive(tmp_path / "a.zip", {"a": text}, method)
+    data = bytearray(path.read_bytes())
+    entry = data.index(b"PK\x01\x02")
+    struct.pack_into("<I", data, entry + 16, zlib.crc32(text[:kept]))
+    struct.pack_into("<I", data, entry + 24, kept)
+    path.write_bytes(data)
+    with Archive(path) as found:
+        with pytest.raises(SightlineError, match="cannot be unpacked"):
+            found.read("a")
+        if kept < 512:
+            with pytest.raises(SightlineError, match="cannot be unpacked"):
+                found.holds_text("a")
+
+
+def test_a_packed_size_that_is_understated_cuts_no_text_silently(tmp_path):
+    text = bytes(range(32, 127)) * 10
+    path = archive(tmp_path / "a.zip", {"a": text})
+    data = bytearray(path.read_bytes())
+    entry = data.index(b"PK\x01\x02")
+    cut = zlib.decompressobj(-15).decompress(data[31:91])
+    assert 0 < len(cut) < len(text)
+    struct.pack_into("<III", data, entry + 16, zlib.crc32(cut), 60, len(cut))
+    path.write_bytes(data)
     with Archive(path) as found, pytest.raises(SightlineError, match="cannot be unpacked"):
         found.read("a")
 

@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from sightline.pages import Page
 from sightline.problems import SightlineError
-from sightline.readers.contents import MAX_IMAGE_BYTES, Contents
+from sightline.readers.contents import MAX_BLOCKS, MAX_IMAGE_BYTES, Contents
 
 ContainerKind = Literal["pdf", "docx", "epub", "page"]
 
@@ -61,7 +61,7 @@ _MAX_ANSWER = 256 * 2**20  # of JSON: far more than the text of any book
 _OUT_OF_MEMORY = 77  # an exit code that nothing else has
 #: Bytes of a page that is read in this process. Whatever is in it takes at most 3 s of
 #: CPU time and 150 MB, split into sentences too (`checks/slow_pages.py`, at these sizes).
-_SMALL_MARKDOWN, _SMALL_PAGE = 2**15, 2**19
+_SMALL_MARKDOWN, _SMALL_PAGE = 2**14, 2**19
 # Of a page: looking for the file of each takes the caller 0.1 ms, so that 100,000 on a page of 2 MB
 # took 17 s in all (measured).
 _MAX_IMAGES = 5_000
@@ -84,7 +84,7 @@ def read_page_bounded(path: Path, limits: ReadingLimits = DEFAULT_LIMITS) -> Con
         page = read_page(path)
     except SightlineError as error:
         raise SightlineError(f"{path}: {error}") from error
-    return Contents(_with_fewer_images(page), seconds=time.thread_time() - started)
+    return Contents(_within_limits(page), seconds=time.thread_time() - started)
 
 
 def read_contents(
@@ -148,11 +148,16 @@ def _receive(process: subprocess.Popen[bytes]) -> Contents | str | None:
         return data
 
     try:
-        answer = json.loads(take(_MAX_ANSWER))
+        header = take(_MAX_ANSWER)
+        started = time.thread_time()
+        answer = json.loads(header)
+        del header
         if "error" in answer:
             return str(answer["error"])[:1000]
-        names, page = answer["files"], msgspec.convert(answer["page"], Page, dec_hook=counter_of)
         seconds = float(answer["seconds"])
+        names, page = answer["files"], msgspec.convert(answer["page"], Page, dec_hook=counter_of)
+        del answer
+        seconds += time.thread_time() - started
         files: dict[str, bytes] = {}
         remaining = MAX_IMAGE_BYTES
         for name in names:
@@ -182,13 +187,17 @@ def _is_sound(page: Page) -> bool:
     )
 
 
-def _with_fewer_images(page: Page) -> Page:
-    """Count the images beyond the limit as left out."""
-    surplus = len(page.images) - _MAX_IMAGES
-    if surplus <= 0:
-        return page
-    page.left_out.images["beyond the limits"] += surplus
-    return replace(page, images=page.images[:_MAX_IMAGES])
+def _within_limits(page: Page) -> Page:
+    """Count the blocks and images beyond the limits as left out."""
+    blocks, images = page.blocks[:MAX_BLOCKS], page.images
+    if len(blocks) < len(page.blocks):
+        surplus = sum(len(block.text) for block in page.blocks[MAX_BLOCKS:])
+        page.left_out.text["beyond the limits"] += surplus
+        images = tuple(i for i in images if max(i.block, *i.caption_blocks, -1) < MAX_BLOCKS)
+    images = images[:_MAX_IMAGES]
+    if len(images) < len(page.images):
+        page.left_out.images["beyond the limits"] += len(page.images) - len(images)
+    return replace(page, blocks=blocks, images=images)
 
 
 def _ending(code: int, limits: ReadingLimits) -> str:
@@ -221,10 +230,11 @@ def _serve(kind: ContainerKind, limits_dict: dict[str, float], encoded_path: str
     _confine(limits)
     try:
         contents = _read(path, kind, limits.seconds * _SHARE_FOR_THE_READER)
-        page = _with_fewer_images(contents.page)
+        page = _within_limits(contents.page)
         answer = {"page": _page_record(page), "files": list(contents.files)}
-        header = json.dumps(answer | {"seconds": time.process_time()})
-        parts = [header.encode(), *contents.files.values()]
+        # As it is, a character takes up to 4 bytes; escaped, 12.
+        header = json.dumps(answer | {"seconds": time.process_time()}, ensure_ascii=False)
+        parts = [header.encode("utf-8", "surrogatepass"), *contents.files.values()]
     except SightlineError as error:
         parts = [json.dumps({"error": str(error)}).encode()]
     except MemoryError:
@@ -244,7 +254,7 @@ def _read(path: Path, kind: ContainerKind, seconds: float) -> Contents:
     if kind == "docx":
         from sightline.readers.docx import read_docx
 
-        return read_docx(path)
+        return read_docx(path, seconds=seconds)
     if kind == "page":
         from sightline.readers.page_folder import read_page
 

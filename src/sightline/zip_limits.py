@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import zipfile
 import zlib
@@ -99,9 +100,13 @@ class Archive:
         self._read_bytes += len(data)
         return data
 
+    def head(self, name: str) -> bytes:
+        """Unpack the first bytes of a member that must be there; raises `SightlineError`."""
+        return self._unpack(self._members[name], _HEAD)
+
     def holds_text(self, name: str) -> bool:
         """Say whether a member that must be there begins as texts do; raises `SightlineError`."""
-        head = self._unpack(self._members[name], _HEAD)
+        head = self.head(name)
         return head.startswith(_WIDE) or (bool(head) and not _NO_TEXT.search(head))
 
     def _unpack(self, member: zipfile.ZipInfo, most: int) -> bytes:
@@ -113,8 +118,7 @@ class Archive:
         if member.compress_type not in _METHODS:
             raise SightlineError(f"it is packed by a method ({member.compress_type}) that is rare.")
         try:
-            with self._zip.open(member) as file:
-                return file.read(most)
+            return self._inflate(member, most)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
             raise SightlineError(
                 f"it is damaged: {member.filename[:100]!r} in it cannot be unpacked."
@@ -124,3 +128,26 @@ class Archive:
             raise SightlineError(
                 f"{member.filename[:100]!r} in it is packed in a way that is not supported."
             ) from error
+
+    def _inflate(self, member: zipfile.ZipInfo, most: int) -> bytes:
+        """Unpack, and see that the data end where the archive says.
+
+        zipfile ends silently at a size that the archive understates.
+        """
+        packed = copy.copy(member)
+        packed.compress_type, packed.file_size = zipfile.ZIP_STORED, member.compress_size
+        del packed.CRC  # zipfile then compares none
+        is_stored = member.compress_type == zipfile.ZIP_STORED
+        with self._zip.open(packed) as file:
+            data = file.read(most if is_stored else most + most // 100 + 8 * _HEAD)
+        is_whole = len(data) == member.compress_size
+        if not is_stored and data:
+            inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+            data = inflater.decompress(data, most)
+            is_whole = inflater.eof
+        is_beyond = len(data) == most and not is_whole
+        if len(data) > member.file_size or not (is_beyond or is_whole):
+            raise zipfile.BadZipFile("it does not end where the archive says")
+        if not is_beyond and zlib.crc32(data) != member.CRC:
+            raise zipfile.BadZipFile("its checksum is another")
+        return data

@@ -7,7 +7,7 @@ child process of `isolation`.
 
 from __future__ import annotations
 
-import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,8 +25,8 @@ from sightline.readers.docx_parts import (
     read_relations,
     read_title,
 )
-from sightline.readers.docx_styles import Style, read_styles
-from sightline.readers.docx_texts import held, settle_forms
+from sightline.readers.docx_styles import Style, is_hidden, number_of, read_styles
+from sightline.readers.docx_texts import ParagraphText, held, settle_forms
 from sightline.readers.figure_captions import attach_captions
 from sightline.safe_xml import attribute, local, parse_xml
 from sightline.zip_limits import REPLACED, Archive
@@ -34,7 +34,6 @@ from sightline.zip_limits import REPLACED, Archive
 _OLE = b"\xd0\xcf\x11\xe0"
 _ICON_SIDE = 32  # pixels; smaller than this both ways is no picture
 _LONGEST_CELL = 200  # characters of a cell that is joined with its row
-_SPACE = re.compile(r"[ \t\r\n\u00a0]+")
 # Elements whose text is none of the document's, and what it counts as.
 _LEFT_OUT = {
     "del": "deleted text",
@@ -51,8 +50,12 @@ _LEFT_OUT = {
 _NO_TEXT = frozenset(("pPr", "rPr", "delText", "sectPr", "tblPr", "trPr", "tcPr"))
 
 
-def read_docx(path: Path) -> Contents:
-    """Read a file; raises `SightlineError` whose sentence goes on after the file's name."""
+def read_docx(path: Path, *, seconds: float = 8.0) -> Contents:
+    """Read a file; raises `SightlineError` whose sentence goes on after the file's name.
+
+    After so many seconds of CPU time it ends with what is read so far.
+    """
+    end = time.process_time() + seconds
     with path.open("rb") as file:
         if file.read(4) == _OLE:
             raise SightlineError(
@@ -61,12 +64,12 @@ def read_docx(path: Path) -> Contents:
             )
     with Archive(path) as archive:
         part = main_part(archive)
-        walk = _Walk(archive, read_styles(archive, part), read_relations(archive, part))
+        walk = _Walk(archive, read_styles(archive, part), read_relations(archive, part), end)
         walk.document(parse_xml(archive.read(part)))
         sources = (i.source for i in walk.images if i.source not in walk.external)
         files = read_image_files(archive, sources, walk.left_out)
         title = read_title(archive)
-        count_other_parts(archive, {part, *walk.inserted, *files}, walk.left_out)
+        count_other_parts(archive, {part, *walk.inserted, *files}, walk.left_out, end)
         walk.left_out.text[REPLACED] += archive.replaced
     blocks, images = attach_captions(walk.blocks, walk.images)
     headline = next((b.text for b in blocks if b.kind is BlockKind.HEADING), None)
@@ -79,9 +82,14 @@ class _Walk:
     """One pass over the document; a paragraph is under way between its start and its end."""
 
     def __init__(
-        self, archive: Archive, styles: dict[str, Style], relations: dict[str, Relation]
+        self,
+        archive: Archive,
+        styles: dict[str, Style],
+        relations: dict[str, Relation],
+        end: float,
     ) -> None:
         self.archive, self.styles, self.relations = archive, styles, relations
+        self.end, self.is_late = end, False
         default = styles.get("")
         self.language = default.language if default else None
         self.blocks: list[Block] = []
@@ -90,7 +98,7 @@ class _Walk:
         self.external: set[str] = set()
         self.inserted: set[str] = set()  # files that were read or counted where they stand
         self.kind, self.level = BlockKind.PARAGRAPH, 0
-        self.text = ""
+        self.text = ParagraphText()
         self.inside: list[PageImage] = []  # images of the paragraph under way
         self.boxes: list[Element] = []  # its text boxes and files, which are read after it
         # What was met of the document's text and images, whether it is read or left out.
@@ -99,10 +107,15 @@ class _Walk:
     def document(self, root: Element) -> None:
         """Read all; what stands where nothing is looked for is counted in the end."""
         settle_forms(root, self.left_out)
+        characters, pictures = held(root)  # first, since afterwards there may be no time
         self.content(root)
-        characters, pictures = held(root)
-        self.left_out.text["elsewhere in the file"] += max(0, characters - self.characters)
-        self.left_out.images["elsewhere in the file"] += max(0, pictures - self.pictures)
+        reason = "beyond the limit on time" if self.is_late else "elsewhere in the file"
+        self.left_out.text[reason] += max(0, characters - self.characters)
+        self.left_out.images[reason] += max(0, pictures - self.pictures)
+
+    def _is_beyond_time(self) -> bool:
+        self.is_late = self.is_late or time.process_time() >= self.end
+        return self.is_late
 
     def _leave_out(self, element: Element, reason: str) -> None:
         characters, pictures = held(element)
@@ -114,6 +127,8 @@ class _Walk:
     def content(self, element: Element) -> None:
         """Read what an element holds, paragraph by paragraph."""
         for child in element:
+            if self._is_beyond_time():
+                return
             tag = local(child.tag)
             if tag == "p":
                 self.paragraph(child)
@@ -131,6 +146,8 @@ class _Walk:
         relation = self.relations.get(attribute(element, "id") or "")
         if relation is None:
             self.left_out.text["inserted files that are missing (number)"] += 1
+        elif relation.target in self.inserted:
+            self.left_out.text["inserted files that are named again (number)"] += 1
         elif not relation.is_external and relation.target in self.archive:
             self.inserted.add(relation.target)
             for page in read_inserted(self.archive, relation.target, self.left_out):
@@ -150,8 +167,8 @@ class _Walk:
 
     def end_paragraph(self) -> None:
         """Make a block of the text so far; an image without text stands after the block before."""
-        text, images = self.text.rstrip(), self.inside
-        self.text, self.inside = "", []
+        text, images = self.text.whole(), self.inside
+        self.text, self.inside = ParagraphText(), []
         if text:
             self.blocks.append(Block(self.kind, text, self.level))
         for image in images:
@@ -166,32 +183,34 @@ class _Walk:
             own = {local(child.tag): child for child in properties}
             if "pStyle" in own:
                 style = self.styles.get(attribute(own["pStyle"], "val") or "", style)
-        outline = _number(own.get("outlineLvl"))
+        outline = number_of(own.get("outlineLvl"))
         outline = style.outline if outline is None else outline
         if outline is not None and outline < 6:
             return BlockKind.HEADING, outline + 1
         if "numPr" in own and style.kind is BlockKind.PARAGRAPH:
             numbering = {local(child.tag): child for child in own["numPr"]}
-            if _number(numbering.get("numId")) != 0:
-                return BlockKind.LIST_ITEM, (_number(numbering.get("ilvl")) or 0) + 1
+            if number_of(numbering.get("numId")) != 0:
+                return BlockKind.LIST_ITEM, (number_of(numbering.get("ilvl")) or 0) + 1
         return style.kind, style.level
 
     def runs(self, element: Element) -> None:
         """Add the text of runs to the paragraph under way."""
         for child in element:
+            if self._is_beyond_time():
+                return
             tag = local(child.tag)
             if tag == "t":
                 self.characters += len(child.text or "")
-                self._add(child.text or "")
+                self.text.add(child.text or "")
             elif tag in ("tab", "ptab"):
-                self._add(" ")
+                self.text.add(" ")
             elif tag in ("br", "cr"):
-                self.text = self.text.rstrip(" ") + "\n" if self.text else ""
+                self.text.end_line()
             elif tag == "noBreakHyphen":
-                self._add("-")
+                self.text.add("-")
             elif tag in _LEFT_OUT:
                 self._leave_out(child, _LEFT_OUT[tag])
-            elif tag == "r" and _is_hidden(child):
+            elif tag == "r" and is_hidden(child):
                 self._leave_out(child, "hidden text")
             elif tag == "altChunk":
                 self.boxes.append(child)
@@ -199,12 +218,6 @@ class _Walk:
                 self._drawing(child)
             elif tag not in _NO_TEXT:
                 self.runs(child)
-
-    def _add(self, text: str) -> None:
-        text = _SPACE.sub(" ", text)
-        if not self.text or self.text[-1] in " \n":
-            text = text.lstrip(" ")
-        self.text += text
 
     def _drawing(self, element: Element) -> None:
         drawing = read_drawing(element)
@@ -224,7 +237,7 @@ class _Walk:
                 image = PageImage(
                     source,
                     block=-1,
-                    offset=len(self.text),
+                    offset=self.text.length,
                     alt="" if drawing.decorative and not picture.alt else picture.alt,
                     title=picture.title,
                     width=width,
@@ -255,14 +268,16 @@ class _Walk:
 
     def _cells(self, row: Element) -> Iterator[Element]:
         """Yield the cells of a row, also of content controls; those of inner tables are theirs."""
-        for child in row:
+        waiting = list(reversed(row))
+        while waiting:
+            child = waiting.pop()
             tag = local(child.tag)
             if tag == "tc":
                 yield child
             elif tag in _LEFT_OUT:
                 self._leave_out(child, _LEFT_OUT[tag])
             elif tag not in _NO_TEXT:
-                yield from self._cells(child)
+                waiting += reversed(child)
 
     def _row(self, row: Element) -> None:
         first_block, first_image = len(self.blocks), len(self.images)
@@ -282,14 +297,3 @@ class _Walk:
                 replace(b, kind=BlockKind.TABLE_CELL) if b.kind is BlockKind.PARAGRAPH else b
                 for b in found
             ]
-
-
-def _is_hidden(run: Element) -> bool:
-    properties = next((child for child in run if local(child.tag) == "rPr"), ())
-    vanish = next((child for child in properties if local(child.tag) == "vanish"), None)
-    return vanish is not None and attribute(vanish, "val") not in ("0", "false", "off")
-
-
-def _number(element: Element | None) -> int | None:
-    value = attribute(element, "val") if element is not None else None
-    return int(value) if value and value.isascii() and value.isdigit() and len(value) < 9 else None

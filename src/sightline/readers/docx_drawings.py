@@ -56,11 +56,13 @@ def read_drawing(element: Element) -> Drawing:
 
 def _within(drawing: Element) -> Iterator[tuple[str, Element]]:
     """Yield the elements of a drawing with their names."""
-    for child in drawing:
+    waiting = list(reversed(drawing))
+    while waiting:
+        child = waiting.pop()
         tag = local(child.tag)
         yield tag, child
         if tag not in _CLOSED:
-            yield from _within(child)
+            waiting += reversed(child)
 
 
 def _described(
@@ -81,16 +83,17 @@ def _described(
     return described
 
 
-def _pictures(
-    element: Element, own: Element | None = None
-) -> Iterator[tuple[Element, Element | None]]:
+def _pictures(drawing: Element) -> Iterator[tuple[Element, Element | None]]:
     """Yield the pictures of a drawing, each with what describes it and not all of the drawing."""
-    for child in element:
-        tag = local(child.tag)
-        if tag not in _CHARTS and is_picture(tag, child):
-            yield child, own
+    waiting: list[tuple[Element, Element | None]] = [(child, None) for child in reversed(drawing)]
+    while waiting:
+        element, own = waiting.pop()
+        tag = local(element.tag)
+        if tag not in _CHARTS and is_picture(tag, element):
+            yield element, own
         if tag not in _CLOSED:
-            yield from _pictures(child, _own_description(child, own))
+            described = _own_description(element, own)
+            waiting += [(child, described) for child in reversed(element)]
 
 
 def _own_description(element: Element, outer: Element | None) -> Element | None:

@@ -28,13 +28,15 @@ def read_inserted(archive: Archive, name: str, left_out: LeftOut) -> list[Page]:
     except SightlineError:
         left_out.text[UNREADABLE] += 1
         return []
-    sources, lost = [data], 0
+    sources, lost, pages = [data], 0, []
     if b"mime-version:" in data[:1024].lower():
-        parts = list(message_from_bytes(data).walk())
-        sources = [_with_charset(part) for part in parts if part.get_content_subtype() == "html"]
-        plain = (_decoded(part) for part in parts if part.get_content_type() == "text/plain")
-        lost = sum(map(len, plain))
-    pages = []
+        try:
+            parts = list(message_from_bytes(data).walk())
+        except RecursionError:  # messages in messages, too deep
+            left_out.text[UNREADABLE] += 1
+            return []
+        sources = [_with_charset(part) for part in parts if _is_page(part)]
+        lost = sum(map(_lost, parts))
     for source in sources:
         page = _read_page(source)
         if page is None:
@@ -54,6 +56,17 @@ def _read_page(data: bytes) -> Page | None:
         with suppress(SightlineError):  # it is too large
             return read_html(data, main_content=False)
     return None
+
+
+def _is_page(part: Message) -> bool:
+    return part.get_content_subtype() in ("html", "xhtml+xml")
+
+
+def _lost(part: Message) -> int:
+    """Count the bytes that are no page and no image, also those around parts."""
+    around = ((text or "").strip() for text in (part.preamble, part.epilogue))
+    is_other = not _is_page(part) and part.get_content_maintype() != "image"
+    return sum(map(len, around)) + (len(_decoded(part)) if is_other else 0)
 
 
 def _with_charset(part: Message) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -107,8 +108,11 @@ def read_title(archive: Archive) -> str | None:
     return None
 
 
-def count_other_parts(archive: Archive, read: set[str], left_out: LeftOut) -> None:
-    """Count what is in the parts that were not read, whether or not anything refers to them."""
+def count_other_parts(archive: Archive, read: set[str], left_out: LeftOut, end: float) -> None:
+    """Count what is in the parts that were not read, whether or not anything refers to them.
+
+    After a time, as `time.process_time` gives it, parts are only counted.
+    """
     lists = [name for name in archive.names() if name.endswith(".rels")]
     kinds: dict[str, list[str]] = defaultdict(list)
     for name in lists:
@@ -119,7 +123,9 @@ def count_other_parts(archive: Archive, read: set[str], left_out: LeftOut) -> No
         found = kinds[name]
         if name in told:
             continue
-        if file := next((kind for kind in found if kind in _FILES), None):
+        if time.process_time() >= end:
+            left_out.text["parts beyond the limit on time (number)"] += 1
+        elif file := next((kind for kind in found if kind in _FILES), None):
             left_out.text[_FILES[file]] += archive.size(name)
         elif not found or not _NO_TEXT.issuperset(found):
             _count_part(archive, name, found, left_out)

@@ -90,3 +90,16 @@ def _outline(properties: Element) -> int | None:
         if local(child.tag) == "outlineLvl" and value in tuple("012345678"):
             return int(value)
     return None
+
+
+def is_hidden(run: Element) -> bool:
+    """Say whether a run's own properties hide it."""
+    properties = next((child for child in run if local(child.tag) == "rPr"), ())
+    vanish = next((child for child in properties if local(child.tag) == "vanish"), None)
+    return vanish is not None and attribute(vanish, "val") not in ("0", "false", "off")
+
+
+def number_of(element: Element | None) -> int | None:
+    """Give the number that a property has as its value."""
+    value = attribute(element, "val") if element is not None else None
+    return int(value) if value and value.isascii() and value.isdigit() and len(value) < 9 else None

@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element
 from sightline.pages import LeftOut
 from sightline.safe_xml import attribute, local
 
+_SPACE = re.compile(r"[ \t\r\n\u00a0]+")
 _FORMS = "other forms of what is read"
 # Choices within each other; of deeper ones all other forms are counted, compared with nothing.
 _MOST_DEPTH = 8
@@ -27,6 +28,43 @@ _POSITIONS = frozenset(
     ("posOffset", "align", "pctWidth", "pctHeight", "pctPosHOffset", "pctPosVOffset")
 )
 _POSITION = re.compile(r"\s*(?:-?\d+|left|right|cent(?:er|re)|inside|outside|top|bottom)\s*", re.A)
+
+
+class ParagraphText:
+    """The text of a paragraph under way: no spaces in a row, and none at the ends of its lines.
+
+    It is kept in pieces, since adding to a long string copies it.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        #: Characters so far.
+        self.length = 0
+
+    def add(self, text: str) -> None:
+        """Add text of the line under way."""
+        text = _SPACE.sub(" ", text)
+        if not self._pieces or self._pieces[-1][-1] in " \n":
+            text = text.lstrip(" ")
+        self._append(text)
+
+    def end_line(self) -> None:
+        """Begin another line, unless there is none so far."""
+        if not self._pieces:
+            return
+        last = self._pieces.pop()
+        self.length -= len(last)
+        self._append(last.rstrip(" "))
+        self._append("\n")
+
+    def _append(self, text: str) -> None:
+        if text:
+            self._pieces.append(text)
+            self.length += len(text)
+
+    def whole(self) -> str:
+        """Give all of it."""
+        return "".join(self._pieces).rstrip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from xml.etree.ElementTree import Element
 
 from sightline.pages import Block, LeftOut, Page, PageImage
 from sightline.problems import SightlineError
-from sightline.readers.contents import Contents, read_image_files
+from sightline.readers.contents import MAX_BLOCKS, Contents, read_image_files
+from sightline.readers.epub_files import is_document, may_be_read
 from sightline.readers.html import MAX_BYTES, read_html
 from sightline.readers.html_images import is_remote
 from sightline.safe_xml import attribute, local, parse_xml
@@ -32,9 +33,8 @@ _XHTML = ("application/xhtml+xml", "text/html", "text/x-oeb1-document", "applica
 _NCX = "application/x-dtbncx+xml"  # a table of contents of older books
 # What holds text, however it begins.
 _TEXTS = (*_XHTML, "text/plain", "application/x-dtbook+xml", _NCX)
-# Files that begin as texts do, and hold none of a book's.
-_NO_TEXTS = (".css", ".js", ".opf", ".svg", ".smil", ".pls", ".xpgt", ".plist")
 _MAX_FILES = 5_000  # of the spine
+_MAX_CHARACTERS = 16_000_000  # of the book; the Bible has 4 million
 _MAX_CHAIN = 20  # items that stand in for one another
 _UNREADABLE = "files that cannot be read (number)"
 
@@ -96,11 +96,15 @@ def _read_chapters(
     blocks: list[Block] = []
     images: list[PageImage] = []
     damage: SightlineError | None = None
+    characters = 0
     names, text = book.spine.names[:_MAX_FILES], book.left_out.text
     text["beyond the limit on files (bytes)"] = _bytes(archive, book.spine.names[_MAX_FILES:])
     for number, name in enumerate(names):
         if time.process_time() >= end:
             text["beyond the limit on time (bytes)"] = _bytes(archive, names[number:])
+            break
+        if len(blocks) >= MAX_BLOCKS or characters >= _MAX_CHARACTERS:
+            text["beyond the limit on text (bytes)"] = _bytes(archive, names[number:])
             break
         if name in book.spine.pictures:
             images.append(PageImage(name, len(blocks) - 1))
@@ -111,6 +115,7 @@ def _read_chapters(
             damage = error
             text[_UNREADABLE] += 1
             continue
+        characters += sum(len(block.text) for block in chapter.blocks)
         images += _moved(chapter, name, len(blocks))
         blocks += chapter.blocks
     if damage is not None and not blocks and not images:
@@ -153,7 +158,7 @@ def _items(package: Element, path: str) -> list[_Item]:
 
 def _spine(archive: Archive, package: Element, items: list[_Item], left_out: LeftOut) -> _Spine:
     by_name = {item.name: item for item in items if item.name}
-    spine = _Spine([], set(), set())
+    spine, listed = _Spine([], set(), set()), set[str]()
     for reference in _elements(package, "spine", "itemref"):
         item = by_name.get(attribute(reference, "idref") or "")
         shown = _shown(archive, item, by_name)
@@ -162,7 +167,12 @@ def _spine(archive: Archive, package: Element, items: list[_Item], left_out: Lef
         elif shown is not item:
             spine.replaced.add(item.target)
             left_out.text["files that are no text (number)"] += 1
-        if shown is not None and not shown.is_contents:
+        if shown is None or shown.is_contents:
+            continue
+        if shown.target in listed:
+            left_out.text["files that are listed again (number)"] += 1
+        else:
+            listed.add(shown.target)
             spine.names.append(shown.target)
             if shown.media.startswith("image/") and shown.media != _SVG:
                 spine.pictures.add(shown.target)
@@ -191,7 +201,9 @@ def _count_other_texts(archive: Archive, book: _Book, images: set[str]) -> None:
         if name in told:
             continue
         try:
-            is_text = media.get(name) in _TEXTS or _may_be_read(archive, name)
+            is_text = media.get(name) in _TEXTS or may_be_read(archive, name)
+            if not is_text and is_document(archive, name):
+                book.left_out.text["documents in the book (number)"] += 1
         except SightlineError:
             book.left_out.text[_UNREADABLE] += 1
             continue
@@ -199,11 +211,6 @@ def _count_other_texts(archive: Archive, book: _Book, images: set[str]) -> None:
             is_list = name in contents or media.get(name) == _NCX or name.lower().endswith(".ncx")
             what = "table of contents" if is_list else "files outside the reading order"
             book.left_out.text[f"{what} (bytes)"] += archive.size(name)
-
-
-def _may_be_read(archive: Archive, name: str) -> bool:
-    is_of_format = name == "mimetype" or (name.startswith("META-INF/") and name.endswith(".xml"))
-    return not is_of_format and not name.lower().endswith(_NO_TEXTS) and archive.holds_text(name)
 
 
 def _package_paths(archive: Archive) -> list[str]:
