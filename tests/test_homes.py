@@ -28,6 +28,7 @@ HOMES = {
     "readers.docx_texts readers.figure_captions",
     "encoders": "batches numpy_encoders objective",
     "engines": "engines.processes engines.ray engines.spark",
+    "epub": "readers.epub_files",
     "extraction": "feature_journal",
     "figures": "report.figure_links thumbnails",
     "finetuning": "image_batches trainable_backbones",
@@ -47,6 +48,7 @@ HOMES = {
     "pdf": "readers.pdf_annotations readers.pdf_blank readers.pdf_captions readers.pdf_images "
     "readers.pdf_layout "
     "readers.pdf_paragraphs readers.pdf_text",
+    "pdf_hostile": "readers.pdf_bookmarks readers.pdf_words",
     "pdf_losses": "readers.pdf_objects readers.pdf_structure",
     "readers": "problems readers.compression readers.hessel2019 readers.native readers.parquet "
     "readers.recognition",

@@ -96,11 +96,14 @@ def test_any_bytes_give_some(data, name):
         (b"RL", b"\xfb"),
         (b"LZW", to_lzw(b"some text")[:4] + b"\xff\xff\xff\xff"),
         (b"A85", b"87cURD]i,{~>"),
-        (b"AHx", b"4g>"),
     ],
 )
 def test_damage_is_told(name, data):
     assert not FILTERS[name](data)[1]
+
+
+def test_what_is_no_digit_is_passed_over_as_pdfium_does():
+    assert FILTERS[b"AHx"](b"4\x001g4 2\n5>") == (b"ABP", True)
 
 
 def test_what_swells_is_cut(monkeypatch):

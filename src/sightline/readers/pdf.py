@@ -22,6 +22,7 @@ from sightline.readers.contents import MAX_IMAGE_BYTES, Contents
 from sightline.readers.figure_captions import begins_like_figure_caption
 from sightline.readers.pdf_annotations import count_beside_pages, open_form, show_annotations
 from sightline.readers.pdf_blank import count_undecoded
+from sightline.readers.pdf_bookmarks import count_bookmarks
 from sightline.readers.pdf_captions import find_captions
 from sightline.readers.pdf_images import MAX_PIXELS, covers, draw_image, image_objects
 from sightline.readers.pdf_layout import Box, Item, Line, Picture, reading_order
@@ -95,6 +96,8 @@ def read_pdf(path: Path, *, seconds: float = 8.0) -> Contents:
     count_losses(path, document, end, reading.left_out)
     if not any(page.lines for page in reading.pages):
         raise SightlineError(_no_text(reading.left_out))
+    lines = (line.text for page in reading.pages for line in page.lines)
+    count_bookmarks(document, lines, end, reading.left_out)
     _drop_margins(reading)
     _drop_repeated_pictures(reading)
     return Contents(_page(reading, _metadata(document, "Title")), _used(reading))

@@ -17,6 +17,7 @@ import pypdfium2.raw as pdfium
 from sightline.pages import LeftOut
 
 MAX_ANNOTATIONS = 10_000  # of a page
+_MOST_DRAWN = 2**24  # signs of what the annotations of a page draw
 _MAX_OPTIONS = 1_000  # of a field that are looked at; what is chosen first counts in any case
 _HIDDEN = (
     pdfium.FPDF_ANNOT_FLAG_HIDDEN | pdfium.FPDF_ANNOT_FLAG_INVISIBLE | pdfium.FPDF_ANNOT_FLAG_NOVIEW
@@ -56,7 +57,15 @@ def show_annotations(page: Any, form: Any, left_out: LeftOut) -> bool:
     if count > MAX_ANNOTATIONS:
         left_out.text["annotations beyond the limits (number)"] += count
         return False
-    shown = [_look_at(page, index, form, left_out) for index in range(count)]
+    shown = []
+    drawn = 0
+    for index in range(count):
+        length, is_shown = _look_at(page, index, form, left_out)
+        shown.append(is_shown)
+        drawn += length
+        if drawn > _MOST_DRAWN:
+            left_out.text["annotations beyond the limits (number)"] += count
+            return False
     if not any(shown):
         return False
     done = pdfium.FPDFPage_Flatten(page, pdfium.FLAT_NORMALDISPLAY)
@@ -75,19 +84,23 @@ def count_beside_pages(document: Any, left_out: LeftOut) -> None:
         left_out.text["form of the kind XFA (number)"] += 1
 
 
-def _look_at(page: Any, index: int, form: Any, left_out: LeftOut) -> bool:
-    """Count the text of an annotation that is not shown; says whether it is to be drawn."""
+def _look_at(page: Any, index: int, form: Any, left_out: LeftOut) -> tuple[int, bool]:
+    """Count the text of an annotation that is not shown.
+
+    Gives how long its drawing is, and whether it is to be drawn.
+    """
     annotation = pdfium.FPDFPage_GetAnnot(page, index)
     if not annotation:
         left_out.text[_UNREADABLE] += 1
-        return False
+        return 0, False
     try:
         kind = pdfium.FPDFAnnot_GetSubtype(annotation)
         is_link = kind == pdfium.FPDF_ANNOT_LINK
         if is_link and not pdfium.FPDFAnnot_HasKey(annotation, b"AP"):
-            return False  # what it links from is on the page
+            _count_comment(annotation, "comments", left_out)
+            return 0, False  # what it links from is on the page
         mode = pdfium.FPDF_ANNOT_APPEARANCEMODE_NORMAL
-        drawing = read_string(pdfium.FPDFAnnot_GetAP, annotation, mode)
+        drawing = _read(pdfium.FPDFAnnot_GetAP, annotation, mode)
         is_drawn = _SHOWS.search(drawing) is not None
         is_hidden = bool(pdfium.FPDFAnnot_GetFlags(annotation) & _HIDDEN)
         # PDFium draws no windows of comments.
@@ -101,7 +114,8 @@ def _look_at(page: Any, index: int, form: Any, left_out: LeftOut) -> bool:
                 _count_field(annotation, form, reason, left_out)
             else:
                 _count_comment(annotation, reason, left_out)
-        return is_drawn and not is_hidden and kind != pdfium.FPDF_ANNOT_POPUP
+        is_shown = is_drawn and not is_hidden and kind != pdfium.FPDF_ANNOT_POPUP
+        return len(drawing), is_shown
     finally:
         pdfium.FPDFPage_CloseAnnot(annotation)
 
@@ -109,7 +123,8 @@ def _look_at(page: Any, index: int, form: Any, left_out: LeftOut) -> bool:
 def _count_comment(annotation: Any, reason: str, left_out: LeftOut) -> None:
     """Count the text of a comment or note, which may be there only with its markup."""
     text = _string(annotation, b"Contents") or _TAG.sub("", _string(annotation, b"RC"))
-    left_out.text[reason] += len(text.strip())
+    others = (_string(annotation, key) for key in (b"Subj", b"OverlayText"))
+    left_out.text[reason] += len(text.strip()) + sum(map(len, others))
     if not text and _has_other_value(annotation, b"Contents"):
         left_out.text[_UNREADABLE] += 1
 
@@ -161,10 +176,15 @@ def _has_other_value(annotation: Any, key: bytes) -> bool:
 
 
 def read_string(get: Callable[..., int], *which: Any) -> str:
-    """Read a text by one of PDFium's functions, which tell its size if they get no place for it."""
+    """Read a text by one of PDFium's functions."""
+    return _read(get, *which).strip()
+
+
+def _read(get: Callable[..., int], *which: Any) -> str:
+    """Read by a function that tells the size if it gets no place for the text."""
     size = get(*which, None, 0)
     if size <= 2:  # the end of a string
         return ""
     buffer = (pdfium.FPDF_WCHAR * (size // 2))()
     get(*which, buffer, ctypes.sizeof(buffer))
-    return bytes(buffer).decode("utf-16-le", "replace").rstrip("\0").strip()
+    return bytes(buffer).decode("utf-16-le", "replace").rstrip("\0")

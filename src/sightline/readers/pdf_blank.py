@@ -10,7 +10,8 @@ from pathlib import Path
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from sightline.readers.pdf_objects import Objects, references
+from sightline.readers.pdf_objects import Objects
+from sightline.readers.pdf_words import references
 
 # Of copies of pages, as PDFium writes them:
 _LARGEST_FILE = 64 * 2**20  # bytes; what has no filter is packed for the copy, which takes time

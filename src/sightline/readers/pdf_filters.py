@@ -14,6 +14,7 @@ from collections.abc import Callable
 MOST_DECODED = 16 * 2**20
 _CLEAR, _END, _MOST_CODES = 256, 257, 4096
 _END_OF_RUNS = 128
+_NO_DIGITS = bytes(set(range(256)).difference(b"0123456789abcdefABCDEF"))
 
 
 def _from_base85(data: bytes) -> tuple[bytes, bool]:
@@ -24,11 +25,8 @@ def _from_base85(data: bytes) -> tuple[bytes, bool]:
 
 
 def _from_hex(data: bytes) -> tuple[bytes, bool]:
-    digits = b"".join(data.partition(b">")[0].split())
-    try:
-        return binascii.unhexlify(digits + b"0" * (len(digits) % 2)), True
-    except ValueError:
-        return b"", False
+    digits = data.partition(b">")[0].translate(None, _NO_DIGITS)  # as PDFium passes over them
+    return binascii.unhexlify(digits + b"0" * (len(digits) % 2)), True
 
 
 def _from_runs(data: bytes) -> tuple[bytes, bool]:
@@ -49,8 +47,8 @@ def _from_runs(data: bytes) -> tuple[bytes, bool]:
 
 def from_lzw(data: bytes, early: int = 1) -> tuple[bytes, bool]:
     """Unpack LZW; codes get longer by so many codes earlier than they have to."""
-    start = [bytes((value,)) for value in range(256)] + [b"", b""]
-    table, content, previous = list(start), bytearray(), b""
+    table = [bytes((value,)) for value in range(256)] + [b"", b""]
+    content, previous = bytearray(), b""
     held = bits = 0
     width = 9
     for byte in data:
@@ -62,7 +60,8 @@ def from_lzw(data: bytes, early: int = 1) -> tuple[bytes, bool]:
         if code == _END or len(content) > MOST_DECODED:
             break
         if code == _CLEAR:
-            table, previous, width = list(start), b"", 9
+            del table[_END + 1 :]
+            previous, width = b"", 9
             continue
         if code < len(table):
             entry = table[code]

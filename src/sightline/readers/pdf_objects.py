@@ -21,6 +21,7 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from sightline.readers.pdf_filters import FILTERS, MOST_DECODED, from_lzw
+from sightline.readers.pdf_words import names_in, packing_of, plain, references
 
 Data = bytes | mmap.mmap
 
@@ -33,17 +34,16 @@ _PIECE = 2**20  # bytes
 _LONGEST_TABLE = 2 * 2**20  # bytes of the places of objects in a stream
 _MOST_SLOW = 2**20  # bytes of a stream that is packed in a way which is slow to unpack
 _LONGEST_HEAD = 2**20  # bytes of a dictionary that are looked at
+_LONGEST_KEPT = 2**10  # bytes of a dictionary that stay in memory
+_LONGEST_PACKING = 2**12  # bytes of an object that says how streams are packed
 _OBJECT = re.compile(rb"(?<![0-9])([0-9]{1,10})\s+[0-9]{1,5}\s+obj\b")
-_HEAD_END = re.compile(rb">>\s*stream\r?\n?")
+_HEAD_END = re.compile(rb">>\s*(?:%[^\r\n]{0,200}[\r\n]\s*){0,3}stream\r?\n?")
 _LENGTH = re.compile(rb"/Length\s+([0-9]{1,10})\b(?!\s+[0-9]+\s+R)")
 _ROOT = re.compile(rb"/Root\s+([0-9]{1,10})\s")
 _PACKS_OBJECTS = re.compile(rb"/Type\s*/ObjStm\b")
 _FIRST = re.compile(rb"/First\s+([0-9]{1,9})\b")
-_FILTER = re.compile(rb"/Filter\s*(\[[^\]]{0,200}\]|/\w+|[0-9]+\s+[0-9]+\s+R)")
-_NAME = re.compile(rb"/(\w+)")
 _PAGES = re.compile(rb"/Pages\s+([0-9]{1,10})\s")
 _KIDS = re.compile(rb"/Kids\s*(?:\[([^\[\]]*)|([0-9]{1,10})\s+[0-9]+\s+R)")
-_REFERENCE = re.compile(rb"([0-9]{1,10})\s+[0-9]{1,5}\s+R\b")
 _LATE_CODES = re.compile(rb"/EarlyChange\s+0\b")
 _IMAGE_FILTERS = frozenset(
     (
@@ -53,11 +53,6 @@ _IMAGE_FILTERS = frozenset(
 )
 _EMPTY_LAST_BLOCK = b"\x03\x00"
 _DEFLATED = (b"FlateDecode", b"Fl")
-
-
-def references(data: bytes) -> list[int]:
-    """Give the numbers of the objects that some bytes refer to."""
-    return [int(number) for number in _REFERENCE.findall(data)]
 
 
 @dataclass(slots=True)
@@ -70,11 +65,17 @@ class Stored:
     stream: tuple[int, int] | None = None
     #: The file ends before the stream does.
     is_cut: bool = False
+    kept: bytes | None = None
 
     @property
     def head(self) -> bytes:
-        """Give the dictionary, or whatever else the object is."""
-        return self.data[self.start : min(self.stop, self.start + _LONGEST_HEAD)]
+        """Give the dictionary, or whatever else the object is, without what its strings say."""
+        if self.kept is not None:
+            return self.kept
+        head = plain(self.data[self.start : min(self.stop, self.start + _LONGEST_HEAD)])
+        if self.stream and len(head) <= _LONGEST_KEPT:
+            self.kept = head
+        return head
 
 
 @dataclass(slots=True)
@@ -111,7 +112,7 @@ class Objects:
             position = stored.stream[1] if stored.stream else stored.stop
             if stored.stream:
                 self._find_root(stored.start, stored.stop)
-                if _PACKS_OBJECTS.search(self.data, stored.start, stored.stop):
+                if _PACKS_OBJECTS.search(stored.head):
                     self._unpack_objects(stored)
         self._find_root(position, len(self.data))
         return self
@@ -152,11 +153,16 @@ class Objects:
         begin = int(first[1])
         words = content[: min(begin, _LONGEST_TABLE)].split()
         numbers = [int(word) for word in words if word.isdigit() and len(word) <= 10]
-        starts = [begin + offset for offset in numbers[1::2]]
-        for number, start, stop in zip(
-            numbers[::2], starts, [*starts[1:], len(content)], strict=False
-        ):
-            self.by_number[number] = Stored(content, start, stop)
+        starts = [min(begin + offset, len(content)) for offset in numbers[1::2]]
+        places = sorted({*starts, len(content)})
+        stops = dict(zip(places, [*places[1:], len(content)], strict=True))
+        room = len(content)
+        for number, start in zip(numbers[::2], starts, strict=False):
+            room -= stops[start] - start
+            if room < 0:  # some lie upon each other
+                self.is_whole = False
+                return
+            self.by_number[number] = Stored(content, start, stops[start])
 
     def pages(self) -> list[int]:
         """Give the numbers of the pages that the list of pages holds, in its order."""
@@ -165,7 +171,7 @@ class Objects:
         waiting = [int(first[1])] if first else []
         pages: list[int] = []
         lists: dict[int, bool] = {}
-        while waiting:
+        while waiting and not self.is_over():
             number = waiting.pop()
             stored = None if number in lists else self.by_number.get(number)
             kids = _KIDS.search(stored.data, stored.start, stored.stop) if stored else None
@@ -173,6 +179,9 @@ class Objects:
                 pages.append(number)
             elif kids is not None:
                 waiting += reversed(self.listed(kids))
+                if len(waiting) > _MOST_OBJECTS:
+                    self.is_whole = False
+                    break
         return pages
 
     def listed(self, found: re.Match[bytes]) -> list[int]:
@@ -198,23 +207,29 @@ class Objects:
         if not {*_DEFLATED, *FILTERS}.issuperset(names):
             known = {*_DEFLATED, *FILTERS, *_IMAGE_FILTERS}.issuperset(names)
             return None, known and not stored.is_cut
-        if stop - start > _MOST_SLOW:
-            self.is_whole = False
-            return None, True
-        content = stored.data[start:stop]
+        content, is_sound = stored.data[start : min(stop, start + _LARGEST_COPY)], True
         for name in names:
+            if self.is_over() or (name not in _DEFLATED and len(content) > _MOST_SLOW):
+                self.is_whole = False
+                return None, True
             content, is_sound = self._decode(name, content, stored.head)
             if not is_sound:
-                return content[:most], False
-        return content[:most], not stored.is_cut
+                break
+        return content[:most], is_sound and not stored.is_cut
 
     def _filters(self, stored: Stored) -> list[bytes] | None:
-        """Give the names of the ways in which a stream is packed; None if it is not."""
-        packing = _FILTER.search(stored.head)
-        if packing is None:
-            return None
-        other = self.by_number.get(next(iter(references(packing[1])), -1))
-        return _NAME.findall(other.head if other else packing[1])
+        """Give the names of the ways in which a stream is packed; None if it is not.
+
+        An empty name stands for what cannot be understood.
+        """
+        names: list[bytes] = []
+        for name, number in packing_of(stored.head) or ():
+            other = self.by_number.get(int(number)) if number else None
+            if other and other.stop - other.start <= _LONGEST_PACKING:
+                names += (inner for inner, _ in names_in(other.head) or ())
+            else:
+                names.append(name)
+        return names or None
 
     def _decode(self, name: bytes, data: bytes, head: bytes) -> tuple[bytes, bool]:
         if name in _DEFLATED:

@@ -28,16 +28,8 @@ def texts_for_pictures(
     """
     steps = iter(range(_MOST_STEPS))
     left_out.text[STANDS_FOR_PICTURES] += _count_marked(objects, steps)
+    found = _found_in_structure(page, steps, left_out)
     left_out.text["behind too many marks of a page (pages)"] += next(steps, None) is None
-    tree = pdfium.FPDF_StructTree_GetForPage(page)
-    if not tree:
-        return {}
-    try:
-        found = [
-            (text, set(_marks(element, steps))) for element, text in _with_text(tree, left_out)
-        ]
-    finally:
-        pdfium.FPDF_StructTree_Close(tree)
     if not found:
         return {}
     with_text, with_images = _marks_of_objects(objects)
@@ -53,7 +45,21 @@ def texts_for_pictures(
     return texts
 
 
-def _with_text(tree: Any, left_out: LeftOut) -> Iterator[tuple[Any, str]]:
+def _found_in_structure(
+    page: Any, steps: Iterator[int], left_out: LeftOut
+) -> list[tuple[str, set[int]]]:
+    """Give the texts of elements, each with the marks of what the element is made of."""
+    tree = pdfium.FPDF_StructTree_GetForPage(page)
+    if not tree:
+        return []
+    try:
+        elements = _with_text(tree, steps, left_out)
+        return [(text, set(_marks(element, steps))) for element, text in elements]
+    finally:
+        pdfium.FPDF_StructTree_Close(tree)
+
+
+def _with_text(tree: Any, steps: Iterator[int], left_out: LeftOut) -> Iterator[tuple[Any, str]]:
     """Yield the elements that have a text to stand for them, and the text; inner ones later."""
     count = pdfium.FPDF_StructTree_CountChildren(tree)
     waiting = [pdfium.FPDF_StructTree_GetChildAtIndex(tree, index) for index in range(count)]
@@ -70,7 +76,7 @@ def _with_text(tree: Any, left_out: LeftOut) -> Iterator[tuple[Any, str]]:
         text = text or read_string(pdfium.FPDF_StructElement_GetAltText, element)
         if text:
             yield element, " ".join(text.split())
-        waiting += _children(element)
+        waiting += _children(element, steps)
 
 
 def _marks(element: Any, steps: Iterator[int]) -> Iterator[int]:
@@ -79,17 +85,19 @@ def _marks(element: Any, steps: Iterator[int]) -> Iterator[int]:
     while waiting and next(steps, None) is not None:
         current = waiting.pop()
         if current:
-            for index in range(pdfium.FPDF_StructElement_GetMarkedContentIdCount(current)):
+            count = pdfium.FPDF_StructElement_GetMarkedContentIdCount(current)
+            for index, _ in zip(range(count), steps, strict=False):
                 mark = pdfium.FPDF_StructElement_GetMarkedContentIdAtIndex(current, index)
                 if mark >= 0:
                     yield mark
-            waiting += _children(current)
+            waiting += _children(current, steps)
 
 
-def _children(element: Any) -> list[Any]:
+def _children(element: Any, steps: Iterator[int]) -> list[Any]:
+    """Give what is in an element; of marks None."""
     count = pdfium.FPDF_StructElement_CountChildren(element)
     get = pdfium.FPDF_StructElement_GetChildAtIndex
-    return [get(element, index) for index in range(count)]
+    return [get(element, index) for index, _ in zip(range(count), steps, strict=False)]
 
 
 def _marks_of_objects(objects: Sequence[PageObject]) -> tuple[set[int], set[int]]:

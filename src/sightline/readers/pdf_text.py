@@ -17,6 +17,7 @@ from sightline.readers.pdf_layout import Box, Line
 
 MAX_CHARACTERS = 200_000  # of a page
 _WORD_GAP = 1.2  # of the font size; a wider gap parts a line in pieces
+_DEEPEST_GROUP = 41  # PDFium gives groups that are so deep as empty
 _LAST_CHARACTER = 0x10FFFF
 _BOLD = 600
 _NO_WIDTH, _SHORTEST_LINE = 0.01, 0.5  # points; the first is PDFium's own
@@ -137,11 +138,12 @@ def count_shapeless(objects: Sequence[PageObject], characters: int, left_out: Le
 def page_objects(page: Any, left_out: LeftOut) -> list[PageObject]:
     """Give the objects of a page, also those inside groups, which are no objects themselves."""
     objects: list[PageObject] = []
-    groups = [(page, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, None)]
+    groups = [(page, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, None, 0)]
     within = (pdfium.FPDFFormObj_CountObjects, pdfium.FPDFFormObj_GetObject)
     remaining = MAX_CHARACTERS
     while groups:
-        group, count, get, outermost = groups.pop()
+        group, count, get, outermost, depth = groups.pop()
+        left_out.text["groups within too many others (number)"] += depth == _DEEPEST_GROUP
         for index in range(count(group)):
             remaining -= 1
             if remaining < 0:
@@ -150,7 +152,7 @@ def page_objects(page: Any, left_out: LeftOut) -> list[PageObject]:
             handle = get(group, index)
             kind = pdfium.FPDFPageObj_GetType(handle) if handle else None
             if kind == pdfium.FPDF_PAGEOBJ_FORM:
-                groups.append((handle, *within, outermost or handle))
+                groups.append((handle, *within, outermost or handle, depth + 1))
             elif kind is not None:
                 objects.append((handle, kind, outermost or handle))
     return objects
