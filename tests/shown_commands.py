@@ -90,7 +90,8 @@ def printed_line(shown, printed):
 
 
 def _masked(line):
-    return re.sub(r"\d+", "0", " ".join(line.split()))
+    # A p-value below what is shown of it is a number too.
+    return re.sub(r"(?:< )?\d+", "0", " ".join(line.split()))
 
 
 class Pages:

@@ -580,9 +580,13 @@ def test_everything_of_a_kind_is_counted_not_only_the_first(tmp_path):
 
 
 def read_time(path):
-    started = time.process_time()
-    page = read_docx(path).page
-    return time.process_time() - started, page
+    """The least CPU time of three readings, since other work of the machine adds to it."""
+    times = []
+    for _ in range(3):
+        started = time.process_time()
+        page = read_docx(path).page
+        times.append(time.process_time() - started)
+    return min(times), page
 
 
 def test_a_paragraph_of_ten_times_the_lines_takes_about_ten_times_as_long(tmp_path):

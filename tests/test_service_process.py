@@ -82,17 +82,25 @@ def fences(language):
     return re.findall(rf"^```{language}\n(.*?)^```", DOCS, re.MULTILINE | re.DOTALL)
 
 
-def test_every_curl_command_of_the_documentation(service, tmp_path):
+@pytest.fixture
+def usual(tmp_path):
+    """A service with the model that it has unless told otherwise, which knows confidences."""
+    service = Service("default", folder=tmp_path).wait()
+    yield service
+    service.stop()
+
+
+def test_every_curl_command_of_the_documentation(usual, tmp_path):
     files = {"dog.jpg": photograph(1), "cat.jpg": photograph(2), "article.html": ARTICLE.encode()}
     files["article.zip"] = archive({**files, "images/cat.jpg": files["cat.jpg"]})
     files["notes.txt"] = b"A dog runs.\n"
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     commands = "".join(fences("sh")).replace("\n  ", " ").replace("\n}'", " }'").splitlines()
-    assert len(commands) == 8 and all(command.startswith("curl ") for command in commands)
+    assert len(commands) == 9 and all(command.startswith("curl ") for command in commands)
     answers = []
     for command in commands:
-        command = command.replace("http://127.0.0.1:8000", service.url)
+        command = command.replace("http://127.0.0.1:8000", usual.url)
         done = subprocess.run(
             ["bash", "-c", command.replace("curl ", "curl -sS --fail-with-body ", 1)],
             capture_output=True, cwd=tmp_path,
@@ -103,8 +111,8 @@ def test_every_curl_command_of_the_documentation(service, tmp_path):
     statuses = [image["status"] for image in orjson.loads(answers[1])["images"]]
     assert statuses == ["ok", "ok", "missing"]
     assert (tmp_path / "article.links.html").read_text().startswith("<!doctype html>")
-    assert answers[4].startswith(b"id,image,")
-    assert orjson.loads(answers[6])["article"] == "article.html"
+    assert answers[5].startswith(b"id,image,")
+    assert orjson.loads(answers[7])["article"] == "article.html"
 
 
 def test_the_python_client_of_the_documentation(service, tmp_path):

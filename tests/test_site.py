@@ -42,16 +42,22 @@ def test_a_worker_answers_where_browsers_start_none(opened, tmp_path):
     assert page.evaluate("answers") == [42, 8]
 
 
-def test_the_search_finds_a_page_from_a_page_in_a_folder(opened, tmp_path):
+@pytest.fixture
+def site(tmp_path):
+    """Build the documentation; gives its folder."""
     for package in ("mkdocs", "material", "mkdocstrings"):
         pytest.importorskip(package, reason="the extra docs is not installed")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict"]
     subprocess.run([*command, "--site-dir", str(tmp_path)], cwd=ROOT, check=True, timeout=120)
-    page = opened(tmp_path / "howto" / "link.html")
+    return tmp_path
+
+
+def test_the_search_finds_a_page_from_a_page_in_a_folder(site, opened):
+    page = opened(site / "howto" / "link.html")
     page.click(".md-search__input")
     page.keyboard.type("calibrate")
     page.wait_for_selector(".md-search-result__link")
     found = [link.get_attribute("href") for link in page.locator(".md-search-result__link").all()]
-    assert (tmp_path / "howto" / "calibrate.html").as_uri() in {
+    assert (site / "howto" / "calibrate.html").as_uri() in {
         address.partition("?")[0] for address in found
     }
