@@ -82,10 +82,9 @@ def test_one_construct(wikitext, plain):
     assert strip_markup(wikitext) == [plain]
 
 
-def test_headings_are_left_out_or_kept():
+def test_headings_are_left_out():
     text = "a\n== b ''c'' ==\nd\n=e=\n= f"
     assert strip_markup(text) == ["a", "d", "= f"]
-    assert strip_markup(text, headings=True) == ["a", "b c", "d", "e", "= f"]
 
 
 def test_paragraphs_and_list_items():

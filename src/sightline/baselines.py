@@ -23,7 +23,7 @@ from sightline.corpus import Corpus
 from sightline.documents import Document
 from sightline.evaluation import CUTOFFS, DocumentScore, mean_scores, score_document
 from sightline.features import FeatureStore
-from sightline.problems import Problems, SightlineError
+from sightline.problems import Problems, SightlineError, UsageError
 from sightline.sentences import tokenize
 from sightline.word_vectors import WordVectors, read_word_vectors
 
@@ -56,7 +56,7 @@ def score_baseline(
     if name == "random":
         return random_baseline(corpus, split, cutoffs)
     if word_vectors is None:
-        raise SightlineError("Object detection compares word vectors; name a --word-vectors file.")
+        raise UsageError("Object detection compares word vectors; name a --word-vectors file.")
     store = open_features(corpus, features)
     backbone = load_backbone(store.backbone or DEFAULT)
     return object_detection_baseline(corpus, split, store, backbone, word_vectors, cutoffs)
@@ -84,7 +84,6 @@ def object_detection_baseline(
     backbone: Backbone,
     word_vectors: Path,
     cutoffs: Collection[int] = CUTOFFS,
-    validation: str = "val",
 ) -> BaselineScores:
     """The best K after the fact, as the paper reports it; notes hold the honest choice of K."""
     if store.backbone is not None and store.backbone != backbone.name:
@@ -94,7 +93,7 @@ def object_detection_baseline(
         )
     problems = corpus.problems
     chosen = list(with_features(corpus.documents(split), store, problems, str(corpus.path)))
-    held_out = list(with_features(corpus.documents(validation), store, Problems(), "validation"))
+    held_out = list(with_features(corpus.documents("val"), store, Problems(), "validation"))
     words = _words(document for document, _ in (*chosen, *held_out))
     vectors = read_word_vectors(word_vectors, words, problems)
     detector = ObjectDetector(backbone, vectors)

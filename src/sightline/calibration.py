@@ -39,6 +39,7 @@ _MOST_DOCUMENTS = 1000
 #: Per pair; a smaller gain in likelihood is none.
 _TOLERANCE = 1e-6
 _DOCUMENTS_AT_ONCE = 256
+_SEED = 1
 
 
 def calibrate(
@@ -46,7 +47,7 @@ def calibrate(
     corpus: Corpus,
     split: str | None = None,
     features: Path | None = None,
-    seed: int = 1,
+    seed: int = _SEED,
     say: Callable[[str], None] = lambda _: None,
 ) -> Calibration:
     """Estimate a model's calibration from a corpus's split, or all of it; links are not looked at.
@@ -66,11 +67,9 @@ def calibrate(
     return estimate(encoded, np.random.default_rng(seed))
 
 
-def calibrate_packed(
-    model: LinkModel, packed: PackedDocuments, store: FeatureStore, seed: int = 1
-) -> Calibration:
+def calibrate_packed(model: LinkModel, packed: PackedDocuments, store: FeatureStore) -> Calibration:
     """The same from the documents that training packed, for a model without members."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(_SEED)
     chosen = np.sort(rng.permutation(len(packed))[:_MOST_DOCUMENTS])
     encoded = [
         one

@@ -18,7 +18,7 @@ Unit = Literal["sentence", "paragraph"]
 LinkFormat = Literal["jsonl", "html", "annotations", "csv"]
 #: What the ending of a file says of its format.
 LINK_SUFFIXES: dict[str, LinkFormat] = {
-    **{f".{name}": name for name in get_args(LinkFormat)},
+    **{f".{name}": name for name in get_args(LinkFormat) if name != "annotations"},
     ".htm": "html",
     ".json": "annotations",
     ".jsonld": "annotations",

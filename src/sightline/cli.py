@@ -19,7 +19,7 @@ from sightline.commands.manners import CommandGroup, QuietOption, VerboseOption,
 from sightline.commands.settings_file import use_settings_file
 from sightline.commands.values import UsageSentence
 from sightline.console import complain, say
-from sightline.problems import SightlineError, did_you_mean
+from sightline.problems import SightlineError, UsageError, did_you_mean
 from sightline.verbosity import Verbosity, choose_verbosity
 
 #: What typer exits with after Ctrl-C, which it takes without a word.
@@ -81,7 +81,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except SightlineError as error:
         complain(str(error))
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, UsageError) else 1)
     except typer.Abort:  # what typer makes of an EOFError
         complain("Something that was read ended before its time.")
         sys.exit(1)

@@ -10,7 +10,7 @@ from pathlib import Path
 from sightline.choices import CorpusFormat
 from sightline.corpus import Corpus
 from sightline.documents import Document, split_name
-from sightline.problems import SightlineError
+from sightline.problems import SightlineError, UsageError
 from sightline.progress import Progress
 from sightline.readers.hessel2019 import write_hessel2019
 from sightline.readers.kept_fields import Leftovers
@@ -86,7 +86,7 @@ def _output_path(output: Path, to: CorpusFormat) -> Path:
         return output / _NAME_IN_FOLDER if to in ("native", "mmc4", "obelics") else output
     endings = " or ".join([", ".join(_SUFFIXES[to][:-1]), *_SUFFIXES[to][-1:]]).removeprefix(" or ")
     what = f"a name that ends in {endings}, or a folder" if endings else "a folder"
-    raise SightlineError(f"{output} cannot be written as {to}; expected {what}.")
+    raise UsageError(f"{output} cannot be written as {to}; expected {what}.")
 
 
 def _samples(corpus: Corpus, conversion: Conversion) -> Iterator[tuple[Document, _Images]]:

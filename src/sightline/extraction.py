@@ -31,7 +31,7 @@ from sightline.files import write_atomically
 from sightline.image_colours import Pixels
 from sightline.image_features import groups
 from sightline.image_headers import SUFFIXES
-from sightline.images import DEFAULT_LIMITS, Decoded, Limits, Status, decode
+from sightline.images import DEFAULT_LIMITS, Decoded, Status, decode
 from sightline.machine import bound_cores
 from sightline.problems import Problems, SightlineError
 from sightline.progress import Progress, counted
@@ -107,7 +107,6 @@ def extract_features(
     *,
     workers: int | None = None,
     batch: int = 8,
-    limits: Limits = DEFAULT_LIMITS,
     problems: Problems | None = None,
 ) -> Summary:
     """Add the features of all images of the inputs to the store in `folder`, which may be new.
@@ -123,8 +122,8 @@ def extract_features(
     with FeatureJournal(folder, backbone) as journal:
         known = len(journal)
         workers = _enough_workers(files) if workers is None else workers
-        with _decoder(workers, limits, backbone.preprocessing, batch) as decoder:
-            outcomes = _Extraction(journal, backbone, decoder, batch, limits, problems).run(files)
+        with _decoder(workers, backbone.preprocessing, batch) as decoder:
+            outcomes = _Extraction(journal, backbone, decoder, batch, problems).run(files)
         journal.commit()
         id2row, statuses = _results(files, outcomes, journal, problems)
         computed = len(journal) - known
@@ -193,7 +192,6 @@ class _Extraction:
     backbone: Backbone
     decoder: Decoder
     batch: int
-    limits: Limits
     problems: Problems
     #: Inputs of batches that are done, to be filled again: fresh memory takes time to come by.
     _spare: list[FloatArray] = field(default_factory=list)
@@ -251,7 +249,7 @@ class _Extraction:
         """The sha256 of a file; None if it is not one that may be read."""
         try:
             found = path.stat()
-            if not stat.S_ISREG(found.st_mode) or found.st_size > self.limits.file_bytes:
+            if not stat.S_ISREG(found.st_mode) or found.st_size > DEFAULT_LIMITS.file_bytes:
                 return None
             with path.open("rb", buffering=0) as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
@@ -275,16 +273,16 @@ class _Extraction:
 
 
 @contextmanager
-def _decoder(workers: int, limits: Limits, way: Preprocessing, batch: int) -> Iterator[Decoder]:
+def _decoder(workers: int, way: Preprocessing, batch: int) -> Iterator[Decoder]:
     """What decodes files in their order, to no more pixels than the backbone needs."""
     side, interpolation = way.shorter_side, way.interpolation
     if workers:
         # The workers stay busy while two batches are collected.
         ahead = 2 * max(_DECODED_TOGETHER, -(-batch // workers))
-        with DecodePool(workers, limits, ahead, _DECODED_TOGETHER) as pool:
+        with DecodePool(workers, DEFAULT_LIMITS, ahead, _DECODED_TOGETHER) as pool:
             yield lambda paths: pool.decode_many(paths, side, interpolation)
     else:
-        one = partial(decode, shorter_side=side, limits=limits, interpolation=interpolation)
+        one = partial(decode, shorter_side=side, interpolation=interpolation)
         yield lambda paths: _in_threads(one, paths, _CORES, 2 * batch + _CORES)
 
 

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Literal, get_args
+from typing import IO, Literal
 
 from sightline.article_links import shown_article
 from sightline.article_page import render_article
@@ -16,7 +16,7 @@ from sightline.decode_pool import DecodePool
 from sightline.files import atomic_writer, write_atomically
 from sightline.link_outputs import link_pieces, readable_lines, without_matrix
 from sightline.linked_documents import LinkedDocument
-from sightline.problems import SightlineError
+from sightline.problems import UsageError
 from sightline.progress import counted
 
 # Bytes of a page's name before its ending; most systems allow 255 in all.
@@ -40,10 +40,9 @@ def form_of(
         return "html"
     suffix = output.suffix.lower()
     if suffix and suffix not in LINK_SUFFIXES:
-        endings = ", ".join(f".{name}" for name in get_args(LinkFormat))
-        raise SightlineError(
-            f"{output}: links are not written as {suffix}; name a file that ends in {endings} or "
-            ".json, or say with --format what it shall hold."
+        raise UsageError(
+            f"{output}: links are not written as {suffix}; name a file that ends in "
+            f"{', '.join(LINK_SUFFIXES)}, or say with --format what it shall hold."
         )
     return LINK_SUFFIXES.get(suffix, "jsonl")
 
@@ -61,15 +60,15 @@ def page_files(
     """
     paths = list(dict.fromkeys(articles))
     if others:
-        raise SightlineError(
+        raise UsageError(
             "Only articles have a page; write corpora as JSONL or CSV: -o links.jsonl."
         )
     if len(paths) == 1 and output is not None and not output.is_dir():
         return {paths[0]: output}
     if output is None:
-        raise SightlineError("Pages need a place: name a file or a folder with -o.")
+        raise UsageError("Pages need a place: name a file or a folder with -o.")
     if not output.is_dir() and (output.exists() or output.suffix.lower() in (".html", ".htm")):
-        raise SightlineError(f"{output} is the name of a file; several pages need a folder.")
+        raise UsageError(f"{output} is the name of a file; several pages need a folder.")
     files: dict[Path, Path] = {}
     read = {path.resolve() for path in paths}
     taken: set[str] = set()

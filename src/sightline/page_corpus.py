@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 
 from sightline.documents import Document
 from sightline.files import write_atomically
-from sightline.problems import Problems, SightlineError
+from sightline.problems import Problems, SightlineError, UsageError
 from sightline.readers.page_folder import PageFolder
 
 #: The folder of a corpus that images are written to.
@@ -40,7 +40,7 @@ class Splits:
 
     def __post_init__(self) -> None:
         if min(self.validation, self.test) < 0 or self.validation + self.test >= 1:
-            raise SightlineError(
+            raise UsageError(
                 f"The shares of validation ({self.validation:g}) and test ({self.test:g}) must not "
                 "be negative and must leave some for training."
             )

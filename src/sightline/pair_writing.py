@@ -18,7 +18,7 @@ from sightline.csv_cells import text_cell
 from sightline.decode_pool import DecodePool
 from sightline.files import atomic_writer
 from sightline.pairs import HELD, Pair
-from sightline.problems import SightlineError
+from sightline.problems import UsageError
 from sightline.readers.tar_shards import (
     SHARD_BYTES,
     SUFFIX,
@@ -42,7 +42,7 @@ def pair_format(output: Path, wanted: PairFormat | None) -> PairFormat:
     """Give the format that the user names, or that the name of the output does."""
     found = wanted or _SUFFIXES.get(output.suffix.lower())
     if found is None:
-        raise SightlineError(
+        raise UsageError(
             f"{output}: its name does not tell the format; end it in .jsonl, .csv or .tar, or name "
             "the format with --format."
         )

@@ -16,6 +16,10 @@ class SightlineError(Exception):
     """An error that the user can act on; its message is a whole sentence."""
 
 
+class UsageError(SightlineError):
+    """What was asked for does not exist or does not fit, whatever the input holds."""
+
+
 class MissingExtraError(SightlineError):
     """A feature needs a package that the installed extras do not bring."""
 

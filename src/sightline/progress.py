@@ -33,6 +33,10 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
+def silent(words: str) -> None:
+    """Nobody listens: the default of what says something and is called from Python."""
+
+
 class Progress:
     """Counts done units and shows the rate and the time left."""
 

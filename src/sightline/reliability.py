@@ -24,19 +24,17 @@ class Reliability:
     confidence: NDArray[np.float64]
 
     @classmethod
-    def of_links(
-        cls, links: Iterable[Link], true: Iterable[tuple[int, int]], bins: int = _BINS
-    ) -> Reliability:
+    def of_links(cls, links: Iterable[Link], true: Iterable[tuple[int, int]]) -> Reliability:
         """Count links, which have confidences, against the true ones of their document."""
         found = list(links)
         truth = set(true)
         confidence = np.array([one.confidence for one in found], np.float64)
         right = np.array([(one.sentence, one.image) in truth for one in found], bool)
-        place = np.minimum((confidence * bins).astype(np.int64), bins - 1)
+        place = np.minimum((confidence * _BINS).astype(np.int64), _BINS - 1)
         return cls(
-            np.bincount(place, minlength=bins),
-            np.bincount(place[right], minlength=bins),
-            np.bincount(place, confidence, minlength=bins).astype(np.float64),
+            np.bincount(place, minlength=_BINS),
+            np.bincount(place[right], minlength=_BINS),
+            np.bincount(place, confidence, minlength=_BINS).astype(np.float64),
         )
 
     @classmethod

@@ -136,9 +136,9 @@ def split_sentences(
     return spans
 
 
-def sentence_strings(text: str, *, fast: bool = False, language: str = "en") -> list[str]:
+def sentence_strings(text: str, *, fast: bool = False) -> list[str]:
     """Split a text into its sentences; line breaks within one become spaces."""
-    spans = split_sentences(text, fast=fast, language=language)
+    spans = split_sentences(text, fast=fast)
     return [" ".join(text[start:end].split()) for start, end in spans]
 
 

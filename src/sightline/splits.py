@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from sightline.problems import SightlineError
+from sightline.problems import SightlineError, UsageError
 
 
 def split_size(total: int, size: float, split: str) -> int:
     """Give the size of a split: a share of the total if below 1, rounded down, else the number."""
     if size < 0 or (size >= 1 and size != int(size)):
-        raise SightlineError(
+        raise UsageError(
             f"The split {split} has the size {size:g}; expected a share below 1 or a whole number."
         )
     # The nudge makes 0.29 of 100 be 29, which floats miss by a hair.

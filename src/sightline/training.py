@@ -32,7 +32,7 @@ from sightline.finetuning import FineTuningRun
 from sightline.image_files import FileFeatures, check_files
 from sightline.machine import peak_memory_bytes
 from sightline.problems import Problems, SightlineError
-from sightline.progress import counted, duration
+from sightline.progress import counted, duration, silent
 from sightline.settings import Settings
 from sightline.tensorboard_log import check_tensorboard, tensorboard_log
 from sightline.trainable_backbones import TrainableBackbone, load_trainable_backbone
@@ -52,10 +52,6 @@ from sightline.word_vectors import WordVectors, read_word_vectors
 _PACKED = "packed"
 
 
-def _silent(words: str) -> None:
-    """Nobody listens: the default of a run that is called from Python."""
-
-
 def train(
     corpus: Corpus,
     output: Path,
@@ -71,7 +67,7 @@ def train(
     processes: Processes = ALONE,
     device: str = "cpu",
     problems: Problems | None = None,
-    say: Say = _silent,
+    say: Say = silent,
 ) -> dict[str, Any]:
     """Train a model into the folder `output`; returns the best epoch's record of the log.
 

@@ -71,12 +71,9 @@ class _Open:
     label: int | None = None
 
 
-def strip_markup(text: str, *, headings: bool = False) -> list[str]:
-    """Give the paragraphs and list items of wikitext as plain text, each on one line.
-
-    `headings` keeps those too, each as a paragraph of its own.
-    """
-    return _paragraphs(_Stripper(text).strip(), headings)
+def strip_markup(text: str) -> list[str]:
+    """Give the paragraphs and list items of wikitext as plain text, each on one line."""
+    return _paragraphs(_Stripper(text).strip())
 
 
 class _Stripper:
@@ -235,22 +232,19 @@ class _Stripper:
             del self.out[link.start : link.label]
 
 
-def _paragraphs(text: str, headings: bool) -> list[str]:
+def _paragraphs(text: str) -> list[str]:
     """Join the lines of each paragraph; items of lists are paragraphs of their own."""
     paragraphs: list[list[str]] = [[]]
     for line in text.splitlines():
         line = line.strip()
-        is_heading = _HEADING.match(line) is not None
-        if (is_heading and not headings) or line.startswith(("|", "{|")):
-            line = ""  # a row of a table that is never closed, or never opened
+        # Or a row of a table that is never closed, or never opened.
+        if _HEADING.match(line) or line.startswith(("|", "{|")):
+            line = ""
         item = _LIST.match(line)
-        if not line or item or is_heading:
+        if not line or item:
             paragraphs.append([])
         if line:
-            line = line[item.end() :] if item else line.strip("=") if is_heading else line
-            paragraphs[-1].append(html.unescape(line))
-        if is_heading:
-            paragraphs.append([])
+            paragraphs[-1].append(html.unescape(line[item.end() :] if item else line))
     return [joined for paragraph in paragraphs if (joined := _tidy(" ".join(paragraph)))]
 
 

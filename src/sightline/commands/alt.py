@@ -24,7 +24,7 @@ from sightline.commands.options import (
     link_choices,
 )
 from sightline.console import report, say, say_left_out, say_problems
-from sightline.problems import Problems, SightlineError
+from sightline.problems import Problems, SightlineError, UsageError
 from sightline.progress import counted
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _form(output: Path | None, json: bool) -> Literal["html", "json", "text"]:
         words = f"{output}: a report is not written as {suffix}; name .html, .jsonl or .txt."
         if KINDS.get(suffix) in WRITABLE:
             words += f" A copy of the article with its texts filled in is --write {output}."
-        raise SightlineError(words)
+        raise UsageError(words)
     if output is not None and (output.is_dir() or suffix in ("", ".html", ".htm")):
         if json:
             raise typer.BadParameter(f"-o {output} is for pages; leave --json out")
@@ -175,7 +175,7 @@ def _check_copies(write: Path, paths: list[Path]) -> None:
     if len({path.name for path in copied}) < len(copied):
         raise typer.BadParameter("--write: two articles have one name; write them one by one")
     if not copied:
-        raise SightlineError(
+        raise UsageError(
             f"{paths[0]}: copies are made of HTML, Markdown and DOCX files; leave --write out."
         )
     if reported := len(paths) - len(copied):
@@ -186,7 +186,7 @@ def _check_copies(write: Path, paths: list[Path]) -> None:
     ending, own = write.suffix.lower(), paths[0].suffix.lower()
     if ending not in ("", own) and KINDS.get(ending) != article_kind(paths[0]):
         expected = own or ".html"
-        raise SightlineError(
+        raise UsageError(
             f"{write}: a copy of {paths[0]} is no {ending} file; end its name in {expected}."
         )
 

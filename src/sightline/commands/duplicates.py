@@ -29,7 +29,7 @@ def duplicates(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="JSONL file.", callback=file_to_write)
     ] = None,
-    threshold: Annotated[int, typer.Option(min=0, help="Bits of 64 that may differ.")] = 3,
+    threshold: Annotated[int, typer.Option(min=0, max=64, help="Bits of 64 that may differ.")] = 3,
     split: SplitOption = None,
     strict: StrictOption = False,
 ) -> None:

@@ -25,7 +25,7 @@ from sightline.commands.shards import (
     work_on_shards,
 )
 from sightline.console import print_json, report, say, say_problems, timed
-from sightline.problems import Problems, SightlineError
+from sightline.problems import Problems, SightlineError, UsageError
 
 EXAMPLES = examples(
     (
@@ -99,7 +99,7 @@ def features(
         work_on_shards(inputs, output, work, engine, workers or None, engine_address)
         return
     if output.is_file():
-        raise SightlineError(f"{output} is a file; a feature store is a folder: name one with -o.")
+        raise UsageError(f"{output} is a file; a feature store is a folder: name one with -o.")
     problems = Problems(strict=strict, report=report)
     with timed(f"backbone {backbone} opened"):
         network = open_backbone(backbone, weights, threads=1)

@@ -46,7 +46,7 @@ from sightline.commands.shards import (
 )
 from sightline.commands.values import NamedFolder
 from sightline.console import detail, has_colours, report, say, say_problems
-from sightline.problems import Problems, SightlineError
+from sightline.problems import Problems, SightlineError, UsageError
 from sightline.progress import counted
 
 if TYPE_CHECKING:
@@ -124,7 +124,8 @@ def link(
         from sightline.shard_work import link_work
 
         if format not in (None, "jsonl"):
-            raise SightlineError("Shards are written as JSONL; leave --format out.")
+            raise UsageError("Shards are written as JSONL; leave --format out.")
+        _say_unused("articles", "shards", unit=unit != "sentence", fetch=fetch)
         work = link_work(model, features, choices, matrix=matrix, split=split, strict=strict)
         work_on_shards(inputs, output, work, engine, workers, engine_address)
         return
@@ -134,7 +135,10 @@ def link(
     articles = [path for path in inputs if is_article(path)]
     others = len(inputs) - len(articles)
     if not others:
-        _say_unused(split=split, features=features)
+        _say_unused("corpora", "articles", split=split, features=features)
+    if not articles:
+        _say_unused("articles", "corpora", unit=unit != "sentence", fetch=fetch)
+    _say_unused("shards", "other inputs", engine_address=engine_address)
     is_folder = isinstance(output, NamedFolder)
     form = form_of(output, format, sys.stdout.isatty(), is_folder)
     # A folder of one article gives a folder, too.
@@ -184,7 +188,7 @@ def link(
         )
 
 
-def _say_unused(**options: object) -> None:
+def _say_unused(meant: str, given: str, **options: object) -> None:
     for name, value in options.items():
-        if value is not None:
-            say(f"--{name} is for corpora, and has no effect on articles.")
+        if value:
+            say(f"--{name.replace('_', '-')} is for {meant}, and has no effect on {given}.")

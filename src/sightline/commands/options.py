@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,10 +11,11 @@ from sightline.choices import LINK_SUFFIXES, Policy, Unit
 from sightline.commands import completions
 from sightline.commands.values import UsageSentence
 from sightline.console import max_links_from, say
-from sightline.problems import SightlineError, did_you_mean
+from sightline.problems import SightlineError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from sightline.linking import LinkChoices
+    from sightline.settings import Settings
 
 # Panels of `--help`, for commands with many options.
 INPUT = "What is read"
@@ -82,6 +83,17 @@ def _documents(paths: list[Path]) -> list[Path]:
         if last.suffix in LINK_SUFFIXES and others and all(map(Path.exists, others)):
             raise SightlineError(f"{error} To write to it: -o {last}.") from None
         raise
+
+
+def settings_of(**options: Any) -> Settings:
+    """Settings by their options; of a value that does not fit, the option is named."""
+    from sightline.settings import Settings
+
+    try:
+        return Settings(**options)
+    except SightlineError as error:
+        name, _, rest = str(error).partition(" ")
+        raise UsageError(f"--{name.replace('_', '-')} {rest}") from None
 
 
 def file_to_write(path: Path | None) -> Path | None:

@@ -19,6 +19,7 @@ from sightline.commands.options import (
     JsonOption,
     StrictOption,
     WordVectorsOption,
+    settings_of,
 )
 from sightline.commands.values import UsageSentence
 from sightline.console import print_json, report, say, say_problems
@@ -116,7 +117,6 @@ def reproduce(
     from sightline.reproduction.rows import rows_from
     from sightline.reproduction.setup import Setup
     from sightline.reproduction.table_files import tables_of
-    from sightline.settings import Settings
 
     for package in ("torch", "matplotlib", "statsmodels"):
         if find_spec(package) is None:
@@ -132,7 +132,7 @@ def reproduce(
     setup = Setup(
         corpus=corpus,
         output=output,
-        settings=Settings(
+        settings=settings_of(
             epochs=epochs,
             dimension=dimension,
             learning_rate=learning_rate,

@@ -11,7 +11,7 @@ import typer
 from sightline.choices import LINK_SUFFIXES, Engine
 from sightline.commands.options import WORK
 from sightline.console import say
-from sightline.problems import SightlineError
+from sightline.problems import SightlineError, UsageError
 
 if TYPE_CHECKING:
     from sightline.shard_work import Work
@@ -73,11 +73,9 @@ def work_on_shards(
     from sightline.shard_runs import run_shards, say_run
 
     if output is None:
-        raise SightlineError("Shards need a folder for their results; name one with -o.")
+        raise UsageError("Shards need a folder for their results; name one with -o.")
     if output.is_file() or output.suffix in LINK_SUFFIXES:
-        raise SightlineError(
-            f"{output} is the name of a file; the results of shards need a folder."
-        )
+        raise UsageError(f"{output} is the name of a file; the results of shards need a folder.")
     run = run_shards(
         list(inputs), output, work, engine=engine, workers=workers, address=address, say=say
     )

@@ -18,6 +18,7 @@ from sightline.commands.options import (
     StrictOption,
     WordVectorsOption,
     known_backbone,
+    settings_of,
 )
 from sightline.console import extra_needed, max_links_from, print_json, report, say, say_problems
 from sightline.problems import Problems
@@ -26,7 +27,6 @@ from sightline.settings import (
     NegativesName,
     ScheduleName,
     SentenceEncoderName,
-    Settings,
     SimilarityName,
 )
 
@@ -230,7 +230,7 @@ def train(
     from sightline.batches import open_features
     from sightline.corpus import read
 
-    settings = Settings(
+    settings = settings_of(
         similarity=similarity,
         max_links=max_links_from(max_links),
         negatives=negatives,
@@ -240,7 +240,7 @@ def train(
         margin=margin,
         temperature=temperature,
         sentence_encoder=sentence_encoder,
-        layers=layers,  # type: ignore[arg-type]
+        layers=layers,
         dimension=dimension,
         hidden=hidden,
         epochs=epochs,

@@ -31,7 +31,7 @@ from sightline.features import FeatureStore
 from sightline.files import write_atomically
 from sightline.model import LinkModel
 from sightline.problems import Problems
-from sightline.progress import counted
+from sightline.progress import counted, silent
 from sightline.report.drawn_figures import FIGURES, Drawn, draw_figures
 from sightline.report.page import Page, render
 from sightline.report.run_folders import Run, main_run, read_runs
@@ -46,6 +46,8 @@ from sightline.thumbnails import read_thumbnails
 
 _REPORT = "report.html"
 _ANALYSIS = "analysis.json"
+#: What reproductions are scored on.
+_SPLIT = "test"
 #: So many documents can be browsed on the page.
 _DOCUMENTS_SHOWN = 100
 # Of a corpus without known links, so many documents are looked at.
@@ -53,10 +55,6 @@ _LOOKED_AT = 2_000
 # Encoded together.
 _AT_ONCE = 32
 _PACKAGES = ("numpy", "scipy", "torch", "matplotlib", "statsmodels", "onnxruntime", "pillow")
-
-
-def _silent(words: str) -> None:
-    """Nobody listens: the default where the report is called from Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +84,18 @@ def write_report(
     features: Path | None = None,
     word_vectors: Path | None = None,
     *,
-    split: str | None = "test",
     images: bool = True,
     text: bool = True,
-    documents: int = _DOCUMENTS_SHOWN,
-    say: Callable[[str], None] = _silent,
+    say: Callable[[str], None] = silent,
 ) -> Path:
     """Write figures, analysis and the page of a reproduction folder; returns the page's file.
 
-    `corpus` is the one whose `split` the runs were scored on. Without `images` no picture of the
-    corpus is used, and without `text` none of its sentences. `documents` bounds how many can be
-    browsed on the page.
+    `corpus` is the one whose test split the runs were scored on. Without `images` no picture of
+    it is used, and without `text` none of its sentences.
     """
     runs = read_runs([folder], corpus.problems)
     main = main_run(runs)
-    material = _material(main, corpus, split, features, word_vectors)
+    material = _material(main, corpus, features, word_vectors)
     runs = [run.only(material.documents) for run in runs]
     main = next((run for run in runs if main is not None and run.name == main.name), None)
     analysis = analyse(runs, material.measures)
@@ -112,7 +107,7 @@ def write_report(
     )  # fmt: skip
     for note in drawn.notes:
         say(note)
-    page = _page(folder, runs, main, material, analysis, drawn, images, text, documents)
+    page = _page(folder, runs, main, material, analysis, drawn, images, text)
     write_atomically(folder / _REPORT, render(page).encode())
     return folder / _REPORT
 
@@ -120,18 +115,17 @@ def write_report(
 def _material(
     main: Run | None,
     corpus: Corpus,
-    split: str | None,
     features: Path | None,
     word_vectors: Path | None,
 ) -> _Material:
     model = store = None
     if main is not None and main.folder is not None:
         model = LinkModel.from_pretrained(main.folder)
-        store = corpus_features(model, corpus, split, features)
+        store = corpus_features(model, corpus, _SPLIT, features)
     if main is not None and main.auc:
-        documents = documents_named(corpus, split, main.auc)
+        documents = documents_named(corpus, _SPLIT, main.auc)
     else:
-        found: Iterator[Document] = corpus.documents(split)
+        found: Iterator[Document] = corpus.documents(_SPLIT)
         if store is not None:
             found = (document for document, _ in with_features(found, store, Problems(), ""))
         documents = {document.id: document for document in islice(found, _LOOKED_AT)}
@@ -148,10 +142,9 @@ def _page(
     drawn: Drawn,
     images: bool,
     text: bool,
-    most: int,
 ) -> Page:
     setup = read_setup(folder) if (folder / FILE).is_file() else {}
-    chosen = choose_for_page(main.auc if main else {}, material.documents, most)
+    chosen = choose_for_page(main.auc if main else {}, material.documents, _DOCUMENTS_SHOWN)
     chosen_documents = [one.document for one in chosen]
     records = [
         page_record(one, similarity_SV, text, credited=images or text)
@@ -178,7 +171,7 @@ def _page(
         analysis_notes=analysis.notes,
         documents=records,
         pictures=pictures,
-        documents_note=_documents_note(len(records), main, material, most),
+        documents_note=_documents_note(len(records), main, material),
         facts=_facts(setup, main, runs),
     )
 
@@ -197,7 +190,7 @@ def _summary(
     return words
 
 
-def _documents_note(shown: int, main: Run | None, material: _Material, most: int) -> str:
+def _documents_note(shown: int, main: Run | None, material: _Material) -> str:
     total = len(material.documents)
     if main is None:
         return "There is nothing to browse: no model was trained."
@@ -210,7 +203,7 @@ def _documents_note(shown: int, main: Run | None, material: _Material, most: int
     return (
         f"{shown:,} of {total:,} test documents with their AUC in percent, similarity matrix and "
         "links: a third each of the hardest, of those closest to the average AUC, and of the "
-        f"easiest. The page is limited to {most:,}."
+        f"easiest. The page is limited to {_DOCUMENTS_SHOWN:,}."
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from sightline.problems import SightlineError
+from sightline.problems import UsageError
 from sightline.reproduction.paper_results import NEGATIVE_DOCUMENTS
 from sightline.settings import NegativesName, Settings, SimilarityName
 
@@ -107,7 +107,7 @@ def _row_named(text: str) -> Row:
     for known in NAMES:
         if known.lower() == name and not (found and known in BASELINES):
             return _row(known, int(found[1]) if found else 10)
-    raise SightlineError(
+    raise UsageError(
         f"There is no row {text.strip()!r}; the rows are main, all, {', '.join(NAMES)}, and "
         "after the name of a trained one its number of negative documents, as in 'AP b20'."
     )
