@@ -33,10 +33,10 @@ from urllib.parse import quote
 
 import orjson
 
-from sightline.articles import KINDS
+from sightline.choices import ARTICLE_SUFFIXES
 
 PAGES = (".html", ".htm", ".xhtml", ".md", ".markdown")
-ARTICLES = tuple(suffix for suffix in KINDS if suffix != ".txt")
+ARTICLES = tuple(suffix for suffix in ARTICLE_SUFFIXES if suffix != ".txt")
 IMAGES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".avif")
 PAGE = "<p>A fox runs over the hill, and an owl sleeps.</p>"
 GOOD = orjson.dumps({"id": "good", "sentences": ["A fox runs."], "images": ["a.png"]})

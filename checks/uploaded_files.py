@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from service_helpers import Service, files_below, tiny_model
 
-from sightline.articles import KINDS
+from sightline.choices import ARTICLE_SUFFIXES
 
 SECONDS, MEMORY_BYTES = 120, 1_000_000_000
 #: How many images a page shows.
@@ -38,8 +38,8 @@ Part = tuple[str, str, bytes]
 
 def requests(files: Sequence[Path]) -> Iterator[tuple[str, list[Part]]]:
     """Yield the address and the parts of each upload."""
-    documents = [file for file in files if file.suffix.lower() in KINDS]
-    images = [file for file in files if file.suffix.lower() not in KINDS]
+    documents = [file for file in files if file.suffix.lower() in ARTICLE_SUFFIXES]
+    images = [file for file in files if file.suffix.lower() not in ARTICLE_SUFFIXES]
     for number, file in enumerate(documents):
         address = "/v1/alt" if number % 3 == 2 else "/v1/link"
         yield address, [("file", f"a{file.suffix}", file.read_bytes())]

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import sysconfig
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,13 @@ from PIL import Image
 
 from sightline import cli, console, verbosity
 from sightline.backbone_names import NAMES as BACKBONES
-from sightline.baselines import NAMES as BASELINES
 from sightline.commands import completions
 from sightline.progress import Progress
 from sightline.reproduction.overview import Overview, RowState
 from sightline.reproduction.rows import Row
+from sightline.service.limits import ServiceLimits
 from sightline.service.logs import log_config
+from sightline.settings import Settings
 
 ESCAPE = "\x1b"
 PLAIN = {
@@ -200,6 +202,65 @@ def test_wrong_names_and_values_are_one_sentence(run, arguments, sentence):
     assert sentence in words.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("train . -o m --epochs 0", "--epochs is 0; it must be at least 1."),
+        ("train . -o m --layers 3", "--layers is 3; expected 1 or 2."),
+        ("train . -o m --negative-documents 0", "--negative-documents is 0; it must be"),
+        ("train . -o m --class-words --finetune-images", "--class-words needs a backbone"),
+        ("reproduce . -o x --dimension 0", "--dimension is 0; it must be at least 1."),
+        ("reproduce . -o x --rows Foo", "There is no row 'Foo'"),
+        ("link article.md -o y.foo", "links are not written as .foo"),
+        ("link article.md -o y.annotations", "links are not written as .annotations"),
+        ("link article.md article.md teal.md --format html", "Pages need a place"),
+        ("link . --workers 2", "Shards need a folder"),
+        ("pairs article.md -o y.foo", "its name does not tell the format"),
+        ("alt article.md -o y.pdf", "a report is not written as .pdf"),
+        ("convert documents.jsonl y.foo --to mmc4", "cannot be written as mmc4"),
+        ("evaluate object-detection documents.jsonl --split all", "compares word vectors"),
+        ("build pages . -o c --validation 2", "The shares of validation (2)"),
+        ("duplicates documents.jsonl --threshold 65", "--threshold is 65; expected 0 to 64."),
+    ],
+)
+def test_what_does_not_fit_is_wrong_usage(run, article, arguments, sentence):
+    (article.parent / "teal.md").write_text("Teal.")
+    record = '{"id": "a", "sentences": ["A."], "images": ["teal.jpg"], "links": [[0, 0]]}'
+    (article.parent / "documents.jsonl").write_text(record)
+    code, out, words = run(*arguments.split())
+    assert (code, out) == (2, "") and sentence in words.splitlines()[-1]
+
+
+def test_options_without_an_effect_are_told(run, article):
+    record = '{"id": "a", "sentences": ["A."], "images": ["teal.jpg"]}'
+    (article.parent / "documents.jsonl").write_text(record)
+    arguments = ("--unit", "paragraph", "--fetch", "--engine-address", "x")
+    code, _, words = run("link", "documents.jsonl", *arguments)
+    assert code == 0
+    assert "--unit is for articles, and has no effect on corpora." in words
+    assert "--fetch is for articles, and has no effect on corpora." in words
+    assert "--engine-address is for shards, and has no effect on other inputs." in words
+    code, _, words = run("link", article, "--split", "test")
+    assert "--split is for corpora, and has no effect on articles." in words
+    assert "--unit" not in words and "--fetch" not in words
+
+
+@pytest.mark.parametrize(
+    ("command", "of", "prefix"),
+    [("train", Settings, ""), ("reproduce", Settings, ""), ("serve", ServiceLimits, "max_")],
+)
+def test_defaults_of_options_are_those_of_python(command, of, prefix):
+    defaults = {field.name: field.default for field in fields(of)}
+    options = typer.main.get_command(cli.app).commands[command].params
+    seen = {
+        name: (option.default, defaults[name])
+        for option in options
+        if (name := option.name.removeprefix(prefix)) in defaults
+    }
+    assert len(seen) > 4
+    assert {name: one for name, one in seen.items() if one[0] != one[1]} == {}
+
+
 def test_a_file_that_does_not_exist_is_told_before_anything_is_loaded(run, article):
     code, _, words = run("link", "artcle.md")
     assert code == 1
@@ -227,7 +288,6 @@ def test_without_arguments_the_help_is_shown(run):
 
 
 def test_completed_names_are_those_that_exist():
-    assert tuple(BASELINES) == completions.BASELINES
     assert completions.backbones("") == list(BACKBONES)
     assert completions.splits("a") == ["all"] and "all" not in completions.new_splits("")
 

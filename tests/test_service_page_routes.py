@@ -14,6 +14,7 @@ from service_helpers import photograph, tiny_model
 from test_service import opened
 
 from sightline.article_page import live_hashes
+from sightline.choices import ARTICLE_SUFFIXES, PAGE_SUFFIXES
 from sightline.confidence import Calibration
 from sightline.corpus import read
 from sightline.decode_pool import DecodePool
@@ -99,6 +100,17 @@ def test_the_pages_own_scripts_never_make_markup_of_text():
         banned = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
         assert not re.search(banned, text), name
         assert not re.search(r"https?://", text), name
+
+
+def test_the_page_knows_the_endings_of_articles():
+    script = (PAGE / "intake.js").read_text("utf-8")
+    for name, expected in (
+        ("ARTICLE", {*ARTICLE_SUFFIXES, ".zip"}),
+        ("NAMES_IMAGES", PAGE_SUFFIXES),
+    ):
+        (words,) = re.findall(rf"const {name} = /\\\.\(([^)]*)\)\$/i;", script)
+        endings = {f".{word.replace('?', '')}" for word in words.split("|")}
+        assert endings | ({".htm"} if "html?" in words else set()) == expected
 
 
 @pytest.mark.parametrize(

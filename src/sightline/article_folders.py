@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from sightline.articles import KINDS
+from sightline.choices import ARTICLE_SUFFIXES
 from sightline.corpus import SUFFIXES, read
 from sightline.problems import SightlineError
 from sightline.readers.page_folder import TEXT_SUFFIX, find_pages, images_in
@@ -44,7 +44,7 @@ def _is_plain_folder(path: Path) -> bool:
 def _articles_below(folder: Path, dropped: Counter[str]) -> list[Path]:
     root = folder.resolve()
     by_place: dict[Path, list[Path]] = defaultdict(list)
-    for file in find_pages(root, dropped, KINDS):
+    for file in find_pages(root, dropped, ARTICLE_SUFFIXES):
         by_place[file.parent].append(folder / file.relative_to(root))
     found: list[Path] = []
     mixed: list[Path] = []

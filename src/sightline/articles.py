@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import TypeGuard, get_args
 
 import numpy as np
 
 from sightline.backbones import Backbone
-from sightline.choices import Unit
+from sightline.choices import ARTICLE_SUFFIXES, ArticleKind, ContainerKind, Unit
 from sightline.decode_pool import DecodePool
 from sightline.documents import Document
 from sightline.fetching import Fetcher
@@ -30,19 +30,6 @@ from sightline.problems import SightlineError
 from sightline.readers.html_images import is_remote
 from sightline.readers.page_folder import find_image, with_images_beside
 
-Kind = Literal["html", "markdown", "text", "pdf", "docx", "epub"]
-KINDS: dict[str, Kind] = {
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".txt": "text",
-    ".pdf": "pdf",
-    ".docx": "docx",
-    ".docm": "docx",
-    ".epub": "epub",
-}
 #: Of the address of a page.
 NOT_DOWNLOADED = "pages are not downloaded; save the page with its images, and name its file"
 _NOT_FETCHED = "The image is remote and was not fetched."
@@ -84,19 +71,19 @@ class Article:
     """
 
     path: Path
-    kind: Kind
+    kind: ArticleKind
     page: Page
     document: Document
     images: tuple[ArticleImage, ...]
 
 
-def article_kind(path: Path) -> Kind | None:
+def article_kind(path: Path) -> ArticleKind | None:
     """Tell by its first bytes, then by its suffix, what kind of article a file is, if any.
 
     Of what cannot be looked into, such as a pipe or a link that leads nowhere, the suffix tells it,
     so that reading it says what is wrong.
     """
-    kind = KINDS.get(path.suffix.lower())
+    kind = ARTICLE_SUFFIXES.get(path.suffix.lower())
     if not path.is_file():
         return kind if path.is_symlink() or (path.exists() and not path.is_dir()) else None
     try:
@@ -111,6 +98,10 @@ def article_kind(path: Path) -> Kind | None:
     if head.startswith(b"PK") and b"mimetypeapplication/epub+zip" in head[30:64]:
         return "epub"
     return "html" if kind is None and recognise(head) == "HTML" else kind
+
+
+def _is_container(kind: ArticleKind) -> TypeGuard[ContainerKind]:
+    return kind in get_args(ContainerKind)
 
 
 def is_article(path: Path) -> bool:
@@ -138,13 +129,13 @@ def read_article(
     if kind is None:
         raise SightlineError(f"{path}: {_no_article(path)}.")
     files: dict[str, bytes] | None = None
-    if kind == "html" or kind == "markdown" or kind == "text":
+    if _is_container(kind):
+        contents = read_contents(path, kind)
+        page, files = contents.page, contents.files
+    else:
         contents = read_page_bounded(path)
         page = contents.page
         page = with_images_beside(page, path) if images_beside else page
-    else:
-        contents = read_contents(path, kind)
-        page, files = contents.page, contents.files
     if not page.blocks and not page.images:
         raise SightlineError(f"{path}: {_nothing(page)}.")
     finder = _ImageFinder(path, files, fetch, folders)

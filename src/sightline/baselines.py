@@ -29,8 +29,6 @@ from sightline.word_vectors import WordVectors, read_word_vectors
 
 FloatArray = NDArray[np.float32]
 
-NAMES = ("random", "object-detection")
-
 #: The paper tries K = 1 ... 20 classes an image.
 _LARGEST_K = 20
 

@@ -14,6 +14,29 @@ Policy = Literal["assignment", "dense", "top-k", "threshold", "mmc4"]
 MaxLinks = Literal["all", "half"] | int
 #: What one sentence of a document is: a sentence of the text, or a whole block.
 Unit = Literal["sentence", "paragraph"]
+#: Articles that name their image files, or have none, and articles that hold them.
+PageKind = Literal["html", "markdown", "text"]
+ContainerKind = Literal["pdf", "docx", "epub"]
+ArticleKind = Literal[PageKind, ContainerKind]
+#: What the ending of a file says of an article (`service/page/intake.js` knows them too).
+ARTICLE_SUFFIXES: dict[str, ArticleKind] = {
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".txt": "text",
+    ".pdf": "pdf",
+    ".docx": "docx",
+    ".docm": "docx",
+    ".epub": "epub",
+}
+#: Those of pages; a text is one only where it is named, as many folders hold others.
+PAGE_SUFFIXES = frozenset(
+    suffix
+    for suffix, kind in ARTICLE_SUFFIXES.items()
+    if kind in get_args(PageKind) and kind != "text"
+)
 #: What `link` writes, and the service answers; but for web annotations also how the files end.
 LinkFormat = Literal["jsonl", "html", "annotations", "csv"]
 #: What the ending of a file says of its format.
@@ -29,5 +52,7 @@ PairFormat = Literal["jsonl", "csv", "webdataset"]
 CorpusFormat = Literal["native", "hessel2019", "mmc4", "obelics", "webdataset"]
 #: The splits that corpora usually have; a corpus may have others.
 SPLITS = ("train", "val", "test")
+#: What `evaluate` scores besides models.
+BASELINES = ("random", "object-detection")
 #: Where shards are worked on.
 Engine = Literal["local", "ray", "spark"]

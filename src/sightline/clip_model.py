@@ -31,7 +31,7 @@ from sightline.image_features import (
 )
 from sightline.linking import LinkChoices
 from sightline.model import Features, LinkModel
-from sightline.numpy_encoders import similarity_matrices
+from sightline.numpy_encoders import document_matrices
 from sightline.problems import SightlineError
 
 _SENTENCES_AT_ONCE = 64
@@ -107,9 +107,7 @@ class ClipModel:
             features = self._image_features(documents, features)
         sentence_NE = self.encode_sentences([s for d in documents for s in d.sentences])
         image_ME = self.encode_images(features)
-        sentences_D = [len(document.sentences) for document in documents]
-        images_D = [len(document.images) for document in documents]
-        return similarity_matrices(sentence_NE, image_ME, sentences_D, images_D)
+        return document_matrices(documents, sentence_NE, image_ME)
 
     def link(
         self,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from sightline.choices import PAGE_SUFFIXES
 from sightline.documents import Document, split_name
 from sightline.problems import Problems, SightlineError
 from sightline.readers.hessel2019 import FILE_NAME, numbered_hessel2019, read_hessel2019
@@ -31,7 +32,6 @@ _READERS: dict[str, Reader] = {
 #: How the files of a corpus end.
 SUFFIXES = tuple(_READERS)
 _NATIVE_NAME = "documents"
-_PAGES = (".html", ".htm", ".xhtml", ".md", ".markdown")
 
 _EXPECTED = (
     f"expected a {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} file, a folder with such a file "
@@ -203,7 +203,7 @@ def _holds(folder: Path) -> str:
         return ", but link records, not documents: 'sightline pairs' makes pairs of them"
     if files:
         return ", but files that are corpora, or shards of one: name one of them"
-    if any(file.suffix.lower() in _PAGES for file in folder.iterdir()):
+    if any(file.suffix.lower() in PAGE_SUFFIXES for file in folder.iterdir()):
         return ", but pages: 'sightline build pages' makes a corpus of them"
     return ""
 

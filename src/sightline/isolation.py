@@ -22,11 +22,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from sightline.choices import ContainerKind
 from sightline.pages import Page
 from sightline.problems import SightlineError
 from sightline.readers.contents import MAX_BLOCKS, MAX_IMAGE_BYTES, Contents
 
-ContainerKind = Literal["pdf", "docx", "epub", "page"]
+#: What a child process reads.
+_Kind = ContainerKind | Literal["page"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,7 @@ def read_page_bounded(path: Path, limits: ReadingLimits = DEFAULT_LIMITS) -> Con
     return Contents(_within_limits(page), seconds=time.thread_time() - started)
 
 
-def read_contents(
-    path: Path, kind: ContainerKind, limits: ReadingLimits = DEFAULT_LIMITS
-) -> Contents:
+def read_contents(path: Path, kind: _Kind, limits: ReadingLimits = DEFAULT_LIMITS) -> Contents:
     """Read a file in a child process; raises `SightlineError` that names it."""
     try:
         status = path.stat()
@@ -221,7 +221,7 @@ def _ending(code: int, limits: ReadingLimits) -> str:
     )
 
 
-def _serve(kind: ContainerKind, limits_dict: dict[str, float], encoded_path: str) -> None:
+def _serve(kind: _Kind, limits_dict: dict[str, float], encoded_path: str) -> None:
     """Be the child: read one file, answer, end."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not get among the answers
@@ -246,7 +246,7 @@ def _serve(kind: ContainerKind, limits_dict: dict[str, float], encoded_path: str
     os._exit(0)  # tearing down half-read files may crash PDFium, and nobody needs it
 
 
-def _read(path: Path, kind: ContainerKind, seconds: float) -> Contents:
+def _read(path: Path, kind: _Kind, seconds: float) -> Contents:
     if kind == "pdf":
         from sightline.readers.pdf import read_pdf
 

@@ -49,7 +49,7 @@ from sightline.model_files import (
     vocabulary_hash,
     weights_bytes,
 )
-from sightline.numpy_encoders import FloatArray, similarity_matrices
+from sightline.numpy_encoders import FloatArray, document_matrices
 from sightline.problems import SightlineError
 from sightline.settings import Settings
 from sightline.token_ids import TokenIds
@@ -169,9 +169,7 @@ class LinkModel:
         """
         sentence_NE = self.encode_sentences([s for d in documents for s in d.sentences])
         image_ME = self.encode_images(self._image_features(documents, features))
-        sentences_D = [len(document.sentences) for document in documents]
-        images_D = [len(document.images) for document in documents]
-        return similarity_matrices(sentence_NE, image_ME, sentences_D, images_D)
+        return document_matrices(documents, sentence_NE, image_ME)
 
     def link(
         self,

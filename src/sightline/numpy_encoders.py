@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sightline.batches import IntArray, Sentences, time_major
 from sightline.class_words import join_class_words
+from sightline.documents import Document
 
 FloatArray = NDArray[np.float32]
 Weights = Mapping[str, FloatArray]
@@ -61,6 +62,15 @@ def similarity_matrices(
         matrices.append(sentence_NE[sentence:next_sentence] @ image_ME[image:next_image].T)
         sentence, image = next_sentence, next_image
     return matrices
+
+
+def document_matrices(
+    documents: Iterable[Document], sentence_NE: FloatArray, image_ME: FloatArray
+) -> list[FloatArray]:
+    """The same by the documents themselves."""
+    sizes = [(len(document.sentences), len(document.images)) for document in documents]
+    sentences_D, images_D = zip(*sizes, strict=True) if sizes else ((), ())
+    return similarity_matrices(sentence_NE, image_ME, sentences_D, images_D)
 
 
 def dimension(weights: Weights) -> int:

@@ -28,13 +28,14 @@ class Settings:
     """What a model is and how it was trained; the defaults are the paper's recipe.
 
     - `sentence_encoder`: "gru", the paper's, or "attention"; `layers`: 1 or 2.
-    - `similarity`: "AP", "TK", "DC" or "NoStruct", the document similarities of `docs/method.md`.
+    - `similarity`: one of the document similarities of `docs/method.md`.
     - `max_links`: "all", "half" or a number.
     - `loss`: "hinge" or "softmax"; `negatives`: "hard" or "mean", for the hinge.
     - `negative_documents`: b of the paper; a batch holds b + 1 documents.
     - `schedule` of the learning rate: "plateau", the paper's, or "cosine".
 
-    The source says of each other field what it is, as does `sightline train --help` of its option.
+    The source says of each other field what it is, as does `sightline train --help` of those that
+    have an option.
     """
 
     # --- the encoders

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sightline.choices import ARTICLE_SUFFIXES
 from sightline.commands.manners import examples
 from sightline.commands.opening import decoding_processes, folders_of, not_over_inputs, open_model
 from sightline.commands.options import (
@@ -149,12 +150,11 @@ def alt(
 def _form(output: Path | None, json: bool) -> Literal["html", "json", "text"]:
     """What the report is, by the name of its file as `link` has it."""
     from sightline.alt_writing import WRITABLE
-    from sightline.articles import KINDS
 
     suffix = output.suffix.lower() if output is not None else ""
     if output is not None and not output.is_dir() and suffix not in _REPORTS:
         words = f"{output}: a report is not written as {suffix}; name .html, .jsonl or .txt."
-        if KINDS.get(suffix) in WRITABLE:
+        if ARTICLE_SUFFIXES.get(suffix) in WRITABLE:
             words += f" A copy of the article with its texts filled in is --write {output}."
         raise UsageError(words)
     if output is not None and (output.is_dir() or suffix in ("", ".html", ".htm")):
@@ -167,7 +167,7 @@ def _form(output: Path | None, json: bool) -> Literal["html", "json", "text"]:
 def _check_copies(write: Path, paths: list[Path]) -> None:
     """Refuse places of copies where they would be no copy, or take each other's place."""
     from sightline.alt_writing import WRITABLE
-    from sightline.articles import KINDS, article_kind
+    from sightline.articles import article_kind
 
     copied = [path for path in paths if article_kind(path) in WRITABLE]
     if len(paths) > 1 and write.is_file():
@@ -184,7 +184,7 @@ def _check_copies(write: Path, paths: list[Path]) -> None:
     if len(paths) > 1 or write.is_dir():
         return
     ending, own = write.suffix.lower(), paths[0].suffix.lower()
-    if ending not in ("", own) and KINDS.get(ending) != article_kind(paths[0]):
+    if ending not in ("", own) and ARTICLE_SUFFIXES.get(ending) != article_kind(paths[0]):
         expected = own or ".html"
         raise UsageError(
             f"{write}: a copy of {paths[0]} is no {ending} file; end its name in {expected}."
@@ -265,10 +265,9 @@ def _offered(
 
 def _articles(inputs: list[Path]) -> Iterator[Path]:
     """Yield the files that are named, and the articles of the folders."""
-    from sightline.articles import KINDS
     from sightline.readers.page_folder import TEXT_SUFFIX, find_pages
 
-    kinds = KINDS.keys() - {TEXT_SUFFIX}  # plain text cannot hold alternative texts
+    kinds = ARTICLE_SUFFIXES.keys() - {TEXT_SUFFIX}  # plain text cannot hold alternative texts
     dropped: Counter[str] = Counter()
     for path in inputs:
         if path.is_dir():

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sightline.choices import SPLITS
-
-#: What `evaluate` scores besides models: `baselines.NAMES`, whose module takes long to import.
-BASELINES = ("random", "object-detection")
+from sightline.choices import BASELINES, SPLITS
 
 
 def models(incomplete: str) -> list[str]:

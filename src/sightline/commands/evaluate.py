@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sightline.choices import BASELINES
 from sightline.commands import completions
 from sightline.commands.manners import examples
 from sightline.commands.opening import decoding_processes, not_over_inputs, open_model
@@ -86,7 +87,7 @@ def evaluate(
     opened = read(corpus, problems=problems)
     not_over_inputs(documents, [opened.file])
     notes: dict[str, Any] = {}
-    if model in baselines.NAMES:
+    if model in BASELINES:
         reached = baselines.score_baseline(model, opened, split, features, word_vectors, cutoffs)
         scores, skipped, notes = reached.scores, reached.skipped, reached.notes
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sightline.choices import LINK_SUFFIXES, Policy, Unit
+from sightline.choices import BASELINES, LINK_SUFFIXES, Policy, Unit
 from sightline.commands import completions
 from sightline.commands.values import UsageSentence
 from sightline.console import max_links_from, say
@@ -32,7 +32,7 @@ def known_model(name: str) -> str:
 
 def known_scored_model(name: str) -> str:
     """The same for what `evaluate` scores, which may be one of the paper's baselines."""
-    return _unless_meant(name, ("default", *completions.BASELINES))
+    return _unless_meant(name, ("default", *BASELINES))
 
 
 def _unless_meant(name: str, names: tuple[str, ...]) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from sightline.choices import Unit
+from sightline.choices import ARTICLE_SUFFIXES, PAGE_SUFFIXES, Unit
 from sightline.documents import Document
 from sightline.html_writing import WRITTEN_BY_US
 from sightline.image_headers import EXTENSIONS, recognise
@@ -25,10 +25,9 @@ from sightline.readers import html, markdown, text
 from sightline.readers.html_images import is_remote
 from sightline.readers.recognition import are_results
 
-SUFFIXES = frozenset((".html", ".htm", ".xhtml", ".md", ".markdown"))
 TEXT_SUFFIX = ".txt"
 _MARKDOWN = frozenset((".md", ".markdown"))
-_OTHER_ARTICLES = frozenset((".pdf", ".docx", ".docm", ".epub"))
+_OTHER_ARTICLES = ARTICLE_SUFFIXES.keys() - PAGE_SUFFIXES - {TEXT_SUFFIX}
 # What browsers call the folder of a saved page, after the page's own name: its pages are frames.
 _SAVED_FOLDERS = (
     *("_files", ".files", "-files", "_file", "-Dateien", "_fichiers", "_archivos", "_arquivos"),
@@ -145,7 +144,7 @@ def with_images_beside(page: Page, path: Path) -> Page:
     They follow the text: a folder with a text and images is one document.
     """
     if page.images or any(
-        file.suffix.lower() in SUFFIXES | {TEXT_SUFFIX} and file.name != path.name
+        file.suffix.lower() in PAGE_SUFFIXES | {TEXT_SUFFIX} and file.name != path.name
         for file in path.parent.iterdir()
     ):
         return page
@@ -166,7 +165,7 @@ def _by_numbers(name: str) -> list[tuple[int, str]]:
 
 
 def find_pages(
-    root: Path, dropped: Counter[str], suffixes: Container[str] = SUFFIXES
+    root: Path, dropped: Counter[str], suffixes: Container[str] = PAGE_SUFFIXES
 ) -> list[Path]:
     """Give the pages below a resolved folder, by path; counts what is not looked into."""
     pages = []
@@ -175,7 +174,7 @@ def find_pages(
         dropped["folders that cannot be read"] += 1
 
     for place, folders, names in os.walk(root, onerror=count_unreadable):
-        stems = {Path(name).stem for name in names if Path(name).suffix.lower() in SUFFIXES}
+        stems = {Path(name).stem for name in names if Path(name).suffix.lower() in PAGE_SUFFIXES}
         saved = {stem + ending for stem in stems for ending in _SAVED_FOLDERS}
         dropped["folders whose name begins with a dot"] += sum(f.startswith(".") for f in folders)
         dropped["links to folders"] += sum(Path(place, f).is_symlink() for f in folders)

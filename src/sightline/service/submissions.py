@@ -16,7 +16,8 @@ from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 
-from sightline.articles import KINDS, Article, ArticleImage
+from sightline.articles import Article, ArticleImage
+from sightline.choices import ARTICLE_SUFFIXES
 from sightline.documents import Document, FieldError
 from sightline.image_headers import recognise
 from sightline.images import Status
@@ -217,7 +218,7 @@ def _store(form: FormData, folder: Path) -> Upload:
     for image in form.getlist("images"):
         if isinstance(image, UploadFile):
             named = free_path(_image_path(image), taken)
-            if named.suffix.lower() in KINDS:
+            if named.suffix.lower() in ARTICLE_SUFFIXES:
                 raise invalid("images", f"{named.name!r} is an article; send it as file")
             _copy(image, folder / named)
     media_type = files[0].content_type or ""

@@ -15,8 +15,8 @@ import orjson
 
 from sightline.alt_audit import Finding
 from sightline.alt_text import audit_article
-from sightline.articles import KINDS, Article, ArticleImage, read_article
-from sightline.choices import Unit
+from sightline.articles import Article, ArticleImage, read_article
+from sightline.choices import ARTICLE_SUFFIXES, Unit
 from sightline.documents import FieldError, document_from_record
 from sightline.fetching import Fetcher, FetchLimits
 from sightline.image_headers import SUFFIXES, recognise
@@ -44,7 +44,7 @@ _MEDIA_TYPES = {
     "application/x-zip-compressed": _ARCHIVE,
     "application/json": _DOCUMENT,
 }
-_KNOWN = frozenset((*KINDS, _DOCUMENT, _ARCHIVE))
+_KNOWN = frozenset((*ARTICLE_SUFFIXES, _DOCUMENT, _ARCHIVE))
 _MEMBERS = 2_000
 _JSON_BYTES = 16 * 2**20
 _ABSENT = "There is no such file among the uploaded images."
@@ -171,10 +171,10 @@ def _unpack(folder: Path, path: PurePosixPath, limits: ServiceLimits) -> PurePos
             if member is None or member.parts[0] == "__MACOSX" or member.name.startswith("."):
                 continue
             suffix = member.suffix.lower()
-            if suffix not in KINDS and suffix not in SUFFIXES:
+            if suffix not in ARTICLE_SUFFIXES and suffix not in SUFFIXES:
                 continue
             _write(folder / target / member, archive.read(name))
-            if suffix in KINDS:
+            if suffix in ARTICLE_SUFFIXES:
                 articles.append(member)
     return target / _article_of(articles)
 

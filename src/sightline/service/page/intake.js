@@ -1,6 +1,8 @@
 // What a person gives becomes one upload: an article, and the images beside it.
 
 const ARTICLE = /\.(html?|xhtml|md|markdown|pdf|docx|docm|epub|txt|zip)$/i;
+// Articles that name their images, rather than hold them.
+const NAMES_IMAGES = /\.(html?|xhtml|md|markdown)$/i;
 const IMAGE = /\.(jpe?g|png|gif|webp|avif|bmp|tiff?)$/i;
 // Of several articles in a folder, the one that is most likely meant.
 const LIKELY = /(^|\/)(index|article|readme|main)\.[a-z]+$/i;
@@ -23,8 +25,7 @@ export function sortFiles(files) {
   return { article, images, note };
 }
 
-// Whether an article says by their names which images it has, rather than hold them itself.
-export const namesImages = ({ file }) => /\.(html?|xhtml|md|markdown)$/i.test(file.name);
+export const namesImages = ({ file }) => NAMES_IMAGES.test(file.name);
 
 // Of many images in a folder, those that the article names; all, where it names none.
 export async function withNamedImages(upload) {
