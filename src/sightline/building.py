@@ -38,7 +38,14 @@ def build_corpus(
     `inputs` are the files that the builder reads. `dropped` counts, by a few words each, what its
     recipe left out; the builder fills it while it is iterated. Equal documents give equal bytes.
     """
+    if (output / DOCUMENTS).exists() and not (output / MANIFEST).exists():
+        raise SightlineError(
+            f"{output} holds a {DOCUMENTS} that no builder wrote, and nothing there is touched; "
+            "name another folder."
+        )
     counter = StatisticsCounter()
+    # Before the documents are put in place, so that their manifest follows at once.
+    hashes = [{"file": file.name, "sha256": _sha256(file)} for file in inputs]
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -50,7 +57,7 @@ def build_corpus(
         "builder": name,
         "sightline": __version__,
         "options": dict(options),
-        "inputs": [{"file": file.name, "sha256": _sha256(file)} for file in inputs],
+        "inputs": hashes,
         "dropped": dict(sorted((+dropped).items())),
         "bad_records": problems.count,
         "statistics": statistics.to_record(),

@@ -65,6 +65,10 @@ def convert(
     asked for. Shards are written to a folder, unless `output` is a `.tar` file.
     """
     conversion = Conversion(_output_path(output, to))
+    if conversion.output.resolve() in (corpus.file.resolve(), corpus.root.resolve()):
+        raise SightlineError(
+            f"{conversion.output} is what is read, and would be lost; write to another place."
+        )
     samples = _samples(corpus, conversion)
     if links_from_matches:
         samples = ((with_matched_links(document), images) for document, images in samples)

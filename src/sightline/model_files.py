@@ -26,6 +26,8 @@ from sightline.tuned_backbones import TunedBackbone
 from sightline.vocabulary import Vocabulary
 
 FORMAT = 1
+#: What every model folder holds.
+FILES = ("config.json", "model.safetensors", "vocabulary.json", "README.md")
 #: What the Hugging Face hub looks for in `config.json`, to know and count a model.
 HUB_KEYS = {"model_type": "sightline", "architectures": ["LinkModel"]}
 _MOST_MEMBERS = 8
@@ -40,6 +42,17 @@ FloatArray = NDArray[np.float32]
 
 class ModelError(SightlineError):
     """A model folder that is incomplete, damaged or does not fit together."""
+
+
+def check_model_folder(folder: Path) -> None:
+    """Refuse to write a model where files of another kind have the names of its own."""
+    missing = [name for name in FILES if not (folder / name).exists()]
+    if 0 < len(missing) < len(FILES) and missing != ["README.md"]:
+        there = next(name for name in FILES if name not in missing)
+        raise SightlineError(
+            f"{folder} holds a {there} of another kind, and nothing there is touched; name another "
+            "folder."
+        )
 
 
 def vocabulary_hash(vocabulary: Vocabulary) -> str:

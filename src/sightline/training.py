@@ -41,6 +41,7 @@ from sightline.training_folder import (
     best_record,
     check_output,
     finish_folder,
+    is_finished,
     log_records,
     start_folder,
 )
@@ -220,7 +221,8 @@ def _train(
     elif processes.is_first:
         start_folder(run, corpus, coverage, say)
     processes.start_alike(run.encoders.parameters())
-    if run.state.epoch >= run.settings.epochs:
+    was_complete = run.state.epoch >= run.settings.epochs
+    if was_complete:
         say(f"the run is complete: {counted(run.state.epoch, 'epoch')} done before")
     curves = tensorboard if processes.is_first else None
     with tensorboard_log(curves, run.state.epoch, log_records(output)) as add_to_curves:
@@ -228,7 +230,8 @@ def _train(
 
     def finish() -> dict[str, Any]:
         best = best_record(output, run.state.best_epoch)
-        finish_folder(run, corpus, best, say)
+        if not (was_complete and is_finished(output)):
+            finish_folder(run, corpus, best, say)
         return best
 
     best: dict[str, Any] = processes.from_first(finish)
@@ -278,7 +281,9 @@ def _epochs(run: TrainingRun, add_to_curves: Callable[[dict[str, Any]], None], s
             "peak_memory_mb": None if memory is None else memory / 1e6,
             "processes": run.processes.count,
         }
-        if best:
+        if best and number == 1:
+            model.save_pretrained(run.output)
+        elif best:
             model.save_weights(run.output)
         with (run.output / LOG).open("ab") as log:
             log.write(orjson.dumps(record) + b"\n")

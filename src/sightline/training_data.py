@@ -24,8 +24,9 @@ from sightline.settings import Settings
 from sightline.vocabulary import Vocabulary
 from sightline.word_vectors import WordVectors
 
-#: Held out for validation where the corpus names no split of its own: one document in ten.
-_HELD_OUT = 10
+#: Held out for validation where the corpus names no split of its own: one document in ten, and in
+#: small corpora up to one in three, for as many as a calibration needs (`calibration`).
+_HELD_OUT, _HELD_OUT_OF_FEW, _ENOUGH_HELD_OUT = 10, 3, 30
 #: Sentences whose tokens are remembered where the corpus is larger than memory.
 _REMEMBERED = 1 << 16
 #: The two parts of a corpus that a run uses.
@@ -132,7 +133,9 @@ def _check(data: TrainingData, corpus: Corpus, settings: Settings) -> None:
     for name, smallest in found.items():
         if smallest <= settings.negative_documents:
             remedy = (
-                f"At most {fewest - 1} fit here" if fewest > 1 else "At least 2 are needed of each"
+                f"At most {fewest - 1} fit here: set it so, or add documents"
+                if fewest > 1
+                else "At least 2 are needed of each"
             )
             raise SightlineError(
                 f"{corpus.path} has {counted(smallest, f'usable {name} document')}{alike}; "
@@ -164,9 +167,10 @@ def _splits(corpus: Corpus, say: Say) -> tuple[Iterable[Document], Iterable[Docu
     training = by_split["train"] or by_split[""]
     if by_split["val"]:
         return training, by_split["val"]
-    held_out = training[::_HELD_OUT]
-    _say_held_out(corpus, len(held_out), say)
-    return [d for place, d in enumerate(training) if place % _HELD_OUT], held_out
+    step = _held_out_step(len(training))
+    held_out = training[::step]
+    _say_held_out(corpus, step, len(held_out), say)
+    return [d for place, d in enumerate(training) if place % step], held_out
 
 
 def _streams(corpus: Corpus, say: Say) -> tuple[Iterable[Document], Iterable[Document]]:
@@ -179,29 +183,35 @@ def _streams(corpus: Corpus, say: Say) -> tuple[Iterable[Document], Iterable[Doc
     split = "train" if counts["train"] else ""
     if counts["val"]:
         return _Stream(corpus, split), _Stream(corpus, "val")
-    _say_held_out(corpus, -(-counts[split] // _HELD_OUT), say)
-    return _Stream(corpus, split, False), _Stream(corpus, split, True)
+    step = _held_out_step(counts[split])
+    _say_held_out(corpus, step, -(-counts[split] // step), say)
+    return _Stream(corpus, split, step, False), _Stream(corpus, split, step, True)
 
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """The documents of a split; without or only those that are held out, where that is said."""
+    """The documents of a split, or of each `step` the first (`held_out`) or all but the first."""
 
     corpus: Corpus
     split: str
-    held_out: bool | None = None
+    step: int = 1
+    held_out: bool = True
 
     def __iter__(self) -> Iterator[Document]:
         place = 0
         for document in self.corpus.documents(None):
             if (split_name(document.split) or "") == self.split:
-                if self.held_out is None or self.held_out == (place % _HELD_OUT == 0):
+                if self.held_out == (place % self.step == 0):
                     yield document
                 place += 1
 
 
-def _say_held_out(corpus: Corpus, count: int, say: Say) -> None:
+def _held_out_step(documents: int) -> int:
+    return max(_HELD_OUT_OF_FEW, min(_HELD_OUT, documents // _ENOUGH_HELD_OUT))
+
+
+def _say_held_out(corpus: Corpus, step: int, count: int, say: Say) -> None:
     say(
-        f"{corpus.path} has no validation split: every {_HELD_OUT}th training document "
-        f"({count:,}) is held out for validation"
+        f"{corpus.path} has no validation split: one training document in {step} ({count:,}) is "
+        "held out for validation"
     )

@@ -18,12 +18,10 @@ from sightline.checkpoints import FILE as CHECKPOINT
 from sightline.corpus import Corpus
 from sightline.files import write_atomically
 from sightline.model import LinkModel
+from sightline.model_files import FILES
 from sightline.problems import SightlineError
 from sightline.training_data import Say
 from sightline.training_run import LOG, TrainingRun
-
-# Files of every model, as `LinkModel.save_pretrained` writes them.
-_OF_A_MODEL = ("config.json", "model.safetensors", "vocabulary.json", "README.md")
 
 
 def check_output(output: Path, resume: bool) -> None:
@@ -33,7 +31,7 @@ def check_output(output: Path, resume: bool) -> None:
             f"{output} already holds a training run; continue it with --resume, or name a new "
             "folder."
         )
-    others = [name for name in _OF_A_MODEL if (output / name).exists()]
+    others = [name for name in FILES if (output / name).exists()]
     if others and not (output / LOG).exists():
         raise SightlineError(
             f"{output} holds a {others[0]} that no training run wrote, and nothing there is "
@@ -42,7 +40,7 @@ def check_output(output: Path, resume: bool) -> None:
 
 
 def start_folder(run: TrainingRun, corpus: Corpus, coverage: str, say: Say) -> None:
-    """Write all but better weights, so that the folder is a model from the first epoch on."""
+    """Begin the log; the folder is a model once the first epoch is done."""
     run.output.mkdir(parents=True, exist_ok=True)
     start = {
         "corpus": str(corpus.path),
@@ -58,7 +56,6 @@ def start_folder(run: TrainingRun, corpus: Corpus, coverage: str, say: Say) -> N
         start["validation_loss"] = run.validation_loss()
         say(f"validation loss at the start {start['validation_loss']:.4f}")
     write_atomically(run.output / LOG, orjson.dumps({"start": start}) + b"\n")
-    run.model().save_pretrained(run.output)
 
 
 def best_record(output: Path, best_epoch: int) -> dict[str, Any]:
@@ -70,6 +67,11 @@ def log_records(output: Path) -> Iterator[dict[str, Any]]:
     """Give the lines of the log."""
     for line in (output / LOG).read_bytes().splitlines():
         yield orjson.loads(line)
+
+
+def is_finished(output: Path) -> bool:
+    """Say whether a run ended here: then its model may have been calibrated anew since."""
+    return "best_epoch" in (LinkModel.from_pretrained(output).notes or {})
 
 
 def finish_folder(run: TrainingRun, corpus: Corpus, best: dict[str, Any], say: Say) -> None:

@@ -70,6 +70,7 @@ def calibrate(
     from sightline.corpus import ALL, read
     from sightline.hub import name_from_user
     from sightline.model import LinkModel
+    from sightline.model_files import check_model_folder
 
     loaded = LinkModel.from_pretrained(name_from_user(model))
     if output is None and not Path(model).is_dir():
@@ -77,6 +78,13 @@ def calibrate(
     problems = Problems(strict=strict, report=report)
     documents = read(corpus, problems=problems)
     chosen = split or ("val" if next(documents.documents("val"), None) else None)
+    if chosen is None:
+        say(
+            f"{corpus} has no validation split, so that all documents are taken; of those that the "
+            "model was trained on, it is surer than it is right."
+        )
+    if output is not None:
+        check_model_folder(output)
     found = estimate(loaded, documents, chosen, features, seed, say)
     if output is None:
         store_calibration(Path(model), found)
