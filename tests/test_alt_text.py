@@ -228,15 +228,15 @@ def test_the_report_as_a_page_as_json_and_as_text(folder, model, tmp_path):
     shown = page.read_text()
     assert out == "" and f"{page}: 4 images, 3 findings" in words
     assert shown.startswith("<!doctype html>") and shown.count("<img ") == 4
-    assert "Sentences on offer, best first" in shown and "policy mmc4" in shown
+    assert "Sentences on offer, a linked one first" in shown and "policy mmc4" in shown
     out, _ = sightline("alt", folder / "page.html", "--model", model)
-    before, _, offered = out.partition("    sentences on offer, best first:\n    1. ")
+    before, _, offered = out.partition("    sentences on offer, a linked one first, then by score:\n    1. ")
     assert "    1. " not in before and "    2. " in offered
     sightline("alt", folder / "page.html", "--check", "-o", page, expect=1)
     assert "Sentences on offer" not in page.read_text()
     sightline("alt", folder, "--check", "-o", tmp_path / "pages", expect=1)
     assert {f.name for f in (tmp_path / "pages").iterdir()} == {"good.alt.html", "page.alt.html"}
-    _, words = sightline("alt", folder, "--check", "-o", page, expect=1)
+    _, words = sightline("alt", folder, "--check", "-o", page, expect=2)
     assert "several pages need a folder" in words
     sightline("alt", folder, "--check", "-o", tmp_path / "r.jsonl", expect=1)
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 2
@@ -256,7 +256,7 @@ def test_a_report_is_not_written_under_the_name_of_something_else(folder, tmp_pa
     (tmp_path / name).write_bytes(b"mine")
     for json_too in ((), ("--json",)):
         given = ("--check", "-o", tmp_path / name, *json_too)
-        _, words = sightline("alt", folder / "good.md", *given, expect=1)
+        _, words = sightline("alt", folder / "good.md", *given, expect=2)
         ending = name.partition(".")[2]
         expected = f"a report is not written as .{ending}; name .html, .jsonl or .txt."
         assert f"Error: {tmp_path / name}: {expected}" in words
@@ -269,7 +269,7 @@ def test_a_copy_is_not_written_under_the_name_of_another_kind(folder, tmp_path):
         (tmp_path / name).write_bytes(b"mine")
         # The model is none: the name is looked at before.
         given = ("--write", tmp_path / name, "--model", tmp_path / "none")
-        _, words = sightline("alt", folder / "page.html", *given, expect=1)
+        _, words = sightline("alt", folder / "page.html", *given, expect=2)
         assert f"{tmp_path / name}: a copy of {folder / 'page.html'} is no ." in words
         assert words.endswith("end its name in .html.\n")
         assert (tmp_path / name).read_bytes() == b"mine"
@@ -300,7 +300,7 @@ def test_word_and_pdf_files_of_folders_are_audited_and_what_can_be_is_copied(mod
     assert {file.name for file in (tmp_path / "new").iterdir()} == {"good.md", "word.docx"}
     assert read_article(tmp_path / "new/word.docx").images[0].alt == "A dog runs along the beach."
     given = ("--model", tmp_path / "none", "--write", tmp_path / "new.pdf")
-    _, words = sightline("alt", site / "paper.pdf", *given, expect=1)
+    _, words = sightline("alt", site / "paper.pdf", *given, expect=2)
     assert "paper.pdf: copies are made of HTML, Markdown and DOCX files; leave --write out" in words
 
 

@@ -88,7 +88,7 @@ def test_figures_on_the_measuring_data(shared_data, tmp_path):
 def test_baselines_on_the_command_line(textbooks):
     out, _ = sightline("evaluate", "random", textbooks, "--json")
     assert orjson.loads(out)["auc"] == pytest.approx(50, abs=6)
-    _, words = sightline("evaluate", "object-detection", textbooks, expect=1)
+    _, words = sightline("evaluate", "object-detection", textbooks, expect=2)
     assert "--word-vectors" in words
     vectors = ["--word-vectors", textbooks / "word_vectors.npz"]
     out, _ = sightline("evaluate", "object-detection", textbooks, *vectors, "--json")

@@ -532,6 +532,6 @@ def test_the_command_refuses_what_it_cannot_use(tmp_path):
     empty.mkdir()
     words = sightline(empty, "-o", tmp_path / "s", expect=1)[1]
     assert "no documents in this folder" in words and "There is no image either." in words
-    words = sightline(bad, "-o", bad / "1.png", "--workers", 0, expect=1)[1]
+    words = sightline(bad, "-o", bad / "1.png", "--workers", 0, expect=2)[1]
     assert "is a file; a feature store is a folder" in words
     assert "--batch" in sightline(bad, "-o", tmp_path / "s", "--batch", 0, expect=2)[1]

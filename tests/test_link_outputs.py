@@ -311,9 +311,9 @@ def test_what_cannot_be_done_is_said(tiny_model, articles, textbooks):
     link = ["link", bees, "--model", tiny_model, "--policy", "mmc4"]
     _, words = sightline(*link, "--min-confidence", "0.5", expect=1)
     assert "not calibrated" in words
-    _, words = sightline(*link, "--format", "html", expect=1)
+    _, words = sightline(*link, "--format", "html", expect=2)
     assert "-o" in words
-    _, words = sightline("link", textbooks, "--model", tiny_model, "-o", "x.html", expect=1)
+    _, words = sightline("link", textbooks, "--model", tiny_model, "-o", "x.html", expect=2)
     assert "Only articles" in words
     before = bees.read_bytes()
     _, words = sightline("link", bees, "-o", bees, expect=1)

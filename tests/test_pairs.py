@@ -214,7 +214,7 @@ def test_limits_and_failures_leave_no_file(folder, tmp_path):
     output = tmp_path / "new.jsonl"
     _, words = run(folder, output, "--min-confidence", "0.5", expect=1)
     assert "not calibrated" in words
-    _, words = run(folder, tmp_path / "pairs", expect=1)
+    _, words = run(folder, tmp_path / "pairs", expect=2)
     assert "--format" in words
     (folder / "empty.jsonl").write_text("")
     run(folder, output, inputs=["empty.jsonl"], expect=1)

@@ -203,7 +203,7 @@ def test_the_command_decides_what_a_folder_of_shards_is(corpus, tmp_path):
     assert orjson.loads((tmp_path / "out" / "manifest.json").read_bytes())["complete"]
     _, words = sightline("link", f"file://{shards}", "-o", tmp_path / "out", *common)
     assert "4 of 4 shards are done already" in words
-    _, words = sightline("link", shards, "-o", tmp_path / "links.jsonl", *common, expect=1)
+    _, words = sightline("link", shards, "-o", tmp_path / "links.jsonl", *common, expect=2)
     assert "need a folder" in words
     # One file without --workers is a corpus, as ever.
     out, _ = sightline("link", shards / "001.jsonl", *common)

@@ -115,7 +115,7 @@ def _candidates(image: ImageAlt) -> str:
         f'<span class="soft">{", ".join(_facts(candidate))}</span></li>\n'
         for candidate in image.candidates
     )
-    return f"<h3>Sentences on offer, best first</h3>\n<ol>\n{items}</ol>\n"
+    return f"<h3>Sentences on offer, a linked one first, then by score</h3>\n<ol>\n{items}</ol>\n"
 
 
 def _facts(candidate: Candidate) -> Iterator[str]:

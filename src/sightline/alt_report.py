@@ -93,7 +93,7 @@ def _image_lines(image: ImageAlt, article: str, written: Written | None) -> Iter
     if image.reason:
         yield f"    {image.status}: {one_line(image.reason)}"
     if image.candidates:
-        yield "    sentences on offer, best first:"
+        yield "    sentences on offer, a linked one first, then by score:"
     for number, candidate in enumerate(image.candidates, 1):
         yield f"    {number}. {_quoted(candidate.text)}"
         yield f"       {', '.join(_facts(candidate))}"
@@ -102,7 +102,7 @@ def _image_lines(image: ImageAlt, article: str, written: Written | None) -> Iter
     elif written is not None and image.index in written.not_found:
         yield "    not written: its place in the source is not known"
     elif written is not None and image.index in written.no_candidate:
-        yield "    not written: no sentence reaches the limit"
+        yield "    not written: no sentence of a fitting length reaches the limit"
 
 
 def _facts(candidate: Candidate) -> Iterator[str]:

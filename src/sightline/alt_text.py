@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,15 @@ def audit_article(article: Article) -> ArticleAlts:
         )
     )
     return ArticleAlts(article, images, places, source)
+
+
+def without_findings(alts: ArticleAlts, ignored: Collection[str]) -> ArticleAlts:
+    """Pass over findings of some codes."""
+    images = (
+        replace(image, findings=tuple(one for one in image.findings if one.code not in ignored))
+        for image in alts.images
+    )
+    return replace(alts, images=tuple(images)) if ignored else alts
 
 
 def with_candidates(alts: ArticleAlts, record: dict[str, Any]) -> ArticleAlts:

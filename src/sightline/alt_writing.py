@@ -65,7 +65,7 @@ def choose(
     if min_confidence and linked and all(c.confidence is None for c in linked):
         raise SightlineError(
             "This model was not calibrated, so its links have no confidence; name the lowest score "
-            "of an alternative text with --min-score and leave --min-confidence out."
+            "of an alternative text with --min-score, in place of a confidence."
         )
     offers.sort(key=lambda offer: (not offer[1].linked, -offer[1].score, offer[0]))
     taken = {plain(image.alt or "") for image in alts.images if not image.needs_text}

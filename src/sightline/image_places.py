@@ -23,6 +23,8 @@ _BEGIN, _END = "\ue000\ue001", "\ue001\ue000"
 _NUMBER = re.compile(f"{_BEGIN}(\\d+);(.*?)(?:{_END})?\\Z", re.S)
 _AFTER_NAME = r"(?=[\t\n\f\r />])"
 _IMAGE_TAG = re.compile(rf"<(?:img|image|amp-img|amp-anim){_AFTER_NAME}", re.I)
+# Where Markdown has an address, which may be `<img/one.jpg>`.
+_BEFORE_ADDRESS = re.compile(r"\](?:\(|:)\s*\Z")
 _BLOCK_TAG = re.compile(rf"<(?:{'|'.join(sorted(BLOCKS))}){_AFTER_NAME}", re.I)
 _BRACKET = re.compile(r"\\[\s\S]|!?\[|\]")
 _LABEL = re.compile(r"^[ >\t]*\[((?:[^\[\]\\]|\\.)+)\]:", re.M)
@@ -68,7 +70,11 @@ def find_places(
     An image that cannot be found is None; so are all, if the copy does not read as the original.
     """
     found = _markdown_places(source) if markdown else []
-    tags = [match.end() for match in _IMAGE_TAG.finditer(source.text)]
+    tags = [
+        match.end()
+        for match in _IMAGE_TAG.finditer(source.text)
+        if not (markdown and _BEFORE_ADDRESS.search(source.text[: match.start()][-100:]))
+    ]
     lines = source.lines()
     found += [ImagePlace(place, lines.at(place)) for place in tags]
     text = source.readable()

@@ -74,7 +74,7 @@ def page_files(
     taken: set[str] = set()
     roots = list(folders)
     for path in paths:
-        place = _place_in(output, path, roots)
+        place = place_in(output, path, roots)
         stem = os.fsencode(path.stem)[:_LONGEST_STEM].decode("utf-8", "ignore")
         file, number = place / f"{stem}.{ending}.html", 2
         # Whoever wrote the articles may have put a link in its place, which leads elsewhere.
@@ -85,7 +85,7 @@ def page_files(
     return files
 
 
-def _place_in(output: Path, article: Path, folders: Iterable[Path]) -> Path:
+def place_in(output: Path, article: Path, folders: Iterable[Path]) -> Path:
     """The folder for an article's page, which lies in the one that it was found in as this does."""
     for folder in folders:
         if article.is_relative_to(folder):

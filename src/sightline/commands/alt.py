@@ -24,8 +24,9 @@ from sightline.commands.options import (
     file_to_write,
     link_choices,
 )
+from sightline.commands.values import UsageSentence
 from sightline.console import report, say, say_left_out, say_problems
-from sightline.problems import Problems, SightlineError, UsageError
+from sightline.problems import Problems, SightlineError, UsageError, did_you_mean
 from sightline.progress import counted
 
 if TYPE_CHECKING:
@@ -51,6 +52,18 @@ EXAMPLES = examples(
         "sightline alt article.html --write better.html --min-confidence 0.8",
     ),
 )
+
+
+def _known_codes(codes: list[str] | None) -> list[str] | None:
+    from sightline.alt_audit import Code
+
+    for code in codes or ():
+        if code not in list(Code):
+            raise UsageSentence(
+                f"There is no finding {code!r}; known are {', '.join(Code)}."
+                f"{did_you_mean(code, map(str, Code))}"
+            )
+    return codes
 
 
 def alt(
@@ -79,6 +92,14 @@ def alt(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FINDING",
+            help="A finding to pass over, such as too-long; may be repeated.",
+            callback=_known_codes,
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object an article.")] = False,
     model: ModelOption = "default",
     policy: PolicyOption = "assignment",
@@ -101,7 +122,7 @@ def alt(
     strict: StrictOption = False,
 ) -> None:
     """Audit alternative texts, and offer an article's own sentences."""
-    from sightline.alt_text import audit_article
+    from sightline.alt_text import audit_article, without_findings
     from sightline.article_links import read_articles
     from sightline.fetching import Fetcher
     from sightline.link_writing import page_files, write_pieces
@@ -115,12 +136,11 @@ def alt(
             f"{places}: no HTML, Markdown, PDF, DOCX or EPUB article lies in this folder."
         )
     form = _form(output, json)
-    if write is not None:
-        _check_copies(write, paths)
+    folders = folders_of(inputs)
+    copies = {} if write is None else _copies(write, paths, folders)
     not_over_inputs(output, paths)
     if form == "html" and output is not None and not output.suffix and not output.exists():
         output.mkdir(parents=True)
-    folders = folders_of(inputs)
     pages = page_files(output, paths, 0, "alt", folders) if form == "html" else {}
     if form != "html" or output in pages.values():  # else it is a folder, which is made
         file_to_write(output)
@@ -128,13 +148,13 @@ def alt(
     seen: Counter[str] = Counter()
     fetcher = Fetcher() if fetch else None
     articles = read_articles(paths, problems, fetch=fetcher, folders=folders)
-    audited = (audit_article(article) for article in articles)
+    audited = (without_findings(audit_article(article), ignore or ()) for article in articles)
     choices = link_choices(policy, max_links, threshold)
     limits = (min_confidence, min_score)
     with decoding_processes() as pool:
         results: _Results = ((alts, None) for alts in audited)
         if not check:
-            results = _offered(audited, model, choices, pool, write, len(paths), limits)
+            results = _offered(audited, model, choices, pool, copies, len(paths), limits)
         results = _counted(results, seen)
         if form == "html":
             facts = () if check else (f"model {Path(model).name}", f"policy {policy}")
@@ -143,6 +163,9 @@ def alt(
             write_pieces(output, _lines(results, form, every_image=all))
     say_problems(problems)
     _say_counts(seen, output, listed=all or form != "text")
+    if write is not None:
+        files = f" into {counted(len(copies), 'copy', 'copies')}" if len(copies) > 1 else ""
+        say(f"{write}: {counted(seen['written'], 'alternative text')} written{files}")
     if check and (seen["findings"] or problems.count):
         raise typer.Exit(1)
 
@@ -164,16 +187,15 @@ def _form(output: Path | None, json: bool) -> Literal["html", "json", "text"]:
     return "json" if json or suffix in (".json", ".jsonl") else "text"
 
 
-def _check_copies(write: Path, paths: list[Path]) -> None:
-    """Refuse places of copies where they would be no copy, or take each other's place."""
+def _copies(write: Path, paths: list[Path], folders: list[Path]) -> dict[Path, Path]:
+    """Where the copy of each article goes; of folders, copies lie as the articles do."""
     from sightline.alt_writing import WRITABLE
     from sightline.articles import article_kind
+    from sightline.link_writing import place_in
 
     copied = [path for path in paths if article_kind(path) in WRITABLE]
     if len(paths) > 1 and write.is_file():
         raise typer.BadParameter(f"--write {write} is a file; name a folder for several articles")
-    if len({path.name for path in copied}) < len(copied):
-        raise typer.BadParameter("--write: two articles have one name; write them one by one")
     if not copied:
         raise UsageError(
             f"{paths[0]}: copies are made of HTML, Markdown and DOCX files; leave --write out."
@@ -181,20 +203,25 @@ def _check_copies(write: Path, paths: list[Path]) -> None:
     if reported := len(paths) - len(copied):
         files = counted(reported, "file is", "files are")
         say(f"{files} reported on alone: copies are made of HTML, Markdown and DOCX files")
-    if len(paths) > 1 or write.is_dir():
-        return
+    if len(paths) > 1 or folders or write.is_dir():
+        copies = {path: place_in(write, path, folders) / path.name for path in copied}
+        if len(set(copies.values())) < len(copies):
+            raise typer.BadParameter("--write: two articles have one name; write them one by one")
+        return copies
     ending, own = write.suffix.lower(), paths[0].suffix.lower()
     if ending not in ("", own) and ARTICLE_SUFFIXES.get(ending) != article_kind(paths[0]):
         expected = own or ".html"
         raise UsageError(
             f"{write}: a copy of {paths[0]} is no {ending} file; end its name in {expected}."
         )
+    return {paths[0]: write}
 
 
 def _counted(results: _Results, seen: Counter[str]) -> _Results:
     for alts, written in results:
         silent = sum(not image.findings for image in alts.images)
         seen.update(articles=1, images=len(alts.images), findings=alts.findings, silent=silent)
+        seen["written"] += len(written.written) if written is not None else 0
         yield alts, written
     # Before a file gets its name: no article, no report.
     if not seen["articles"]:
@@ -240,13 +267,13 @@ def _offered(
     model: str,
     choices: LinkChoices,
     pool: DecodePool,
-    write: Path | None,
+    copies: dict[Path, Path],
     count: int,
     limits: tuple[float | None, float | None],
 ) -> _Results:
     """Add candidates to each article, and write its copy if there is to be one."""
     from sightline.alt_text import with_candidates
-    from sightline.alt_writing import WRITABLE, choose, write_alts
+    from sightline.alt_writing import choose, write_alts
     from sightline.article_links import link_article
     from sightline.progress import Progress
 
@@ -256,8 +283,8 @@ def _offered(
             record = link_article(loaded, alts.article, choices, pool)
             offered = with_candidates(alts, record)
             written = None
-            if write is not None and alts.article.kind in WRITABLE:
-                target = _target(write, alts.article.path, count)
+            if target := copies.get(alts.article.path):
+                target.parent.mkdir(parents=True, exist_ok=True)
                 written = write_alts(offered, choose(offered, *limits), target)
             progress.advance()
             yield offered, written
@@ -276,10 +303,3 @@ def _articles(inputs: list[Path]) -> Iterator[Path]:
         else:
             yield path
     say_left_out(dropped)
-
-
-def _target(write: Path, article: Path, count: int) -> Path:
-    if count == 1 and not write.is_dir():
-        return write
-    write.mkdir(parents=True, exist_ok=True)
-    return write / article.name
