@@ -292,4 +292,4 @@ def test_the_commands_read_images_of_the_folder_that_is_named(tmp_path):
     audited = json.loads(sightline("alt", site, "--json")[0])
     assert audited["images"][0]["candidates"]
     alone, _ = sightline("link", site / "guides/page.html", "--format", "jsonl", expect=1)
-    assert "Name the folder that holds page and image" in json.loads(alone)["images"][0]["reason"]
+    assert "name the folder that holds both" in json.loads(alone)["images"][0]["reason"]

@@ -70,7 +70,7 @@ def test_html(html):
     assert [image.status for image in (gone, outside, far)] == [Status.missing] * 3
     assert "no such file" in gone.reason
     # As much of it as a terminal of 80 columns shows.
-    assert outside.reason[:42] == "Name the folder that holds page and image;"
+    assert outside.reason == "It lies outside the page's folder; name the folder that holds both."
     assert "not fetched" in far.reason
     assert article.page.images[4].source == far.name == "https://example.org/far.png"
 

@@ -33,8 +33,7 @@ from sightline.readers.page_folder import find_image, with_images_beside
 #: Of the address of a page.
 NOT_DOWNLOADED = "pages are not downloaded; save the page with its images, and name its file"
 _NOT_FETCHED = "The image is remote and was not fetched."
-# What to do comes first: a terminal cuts the end off.
-_OUTSIDE = "Name the folder that holds page and image; it lies outside the page's folder."
+_OUTSIDE = "It lies outside the page's folder; name the folder that holds both."
 _ABSENT = "There is no such file beside the article."
 _NOT_INSIDE = "The file does not hold this image."
 _DAMAGED_URI = "The data URI is damaged."

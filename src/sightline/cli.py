@@ -95,7 +95,7 @@ def main() -> None:
         complain("The memory of this machine, or what its limits allow, is used up.")
         sys.exit(1)
     if code == _INTERRUPTED:
-        complain("Interrupted; what was finished is kept.")
+        complain("Interrupted; what was finished is kept, and no file is half written.")
     sys.exit(code or 0)
 
 
@@ -140,7 +140,9 @@ def _settings(context: typer.Context, named: Path | None) -> Path | None:
         # Who asks for help or for what is wrong gets it all the same.
         if not {"--help", "--show-completion", "--install-completion", "doctor"} & {*sys.argv[1:]}:
             raise
-        say(f"settings are left alone: {error.format_message()}")
+        context.meta["sightline.settings_fault"] = error.format_message()
+        if "doctor" not in sys.argv[1:]:
+            say(f"settings are left alone: {error.format_message()}")
     return named
 
 

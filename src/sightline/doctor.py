@@ -45,15 +45,17 @@ class Finding:
         return asdict(self)
 
 
-def examine(settings_file: str | None = None) -> Iterator[Finding]:
+def examine(
+    settings_file: str | None = None, settings_fault: str | None = None
+) -> Iterator[Finding]:
     """Look at everything, in the order in which it is of use to read.
 
-    `settings_file` is the one that is in use.
+    `settings_file` is the one that is in use, `settings_fault` why one is not.
     """
     yield Finding("sightline", "ok", f"{__version__}, {_PACKAGE}")
     yield Finding("python", "ok", f"{platform.python_version()}, {sys.executable}")
     yield Finding("platform", "ok", f"{platform.system()} {platform.release()}, {_machine()}")
-    yield _settings(settings_file)
+    yield _settings(settings_file, settings_fault)
     yield from _packages()
     yield _guarded("image network", _backbone)
     yield _guarded("default model", _default_model)
@@ -78,8 +80,10 @@ def _machine() -> str:
     return f"{platform.machine()}, {platform.python_implementation()}"
 
 
-def _settings(file: str | None) -> Finding:
+def _settings(file: str | None, fault: str | None) -> Finding:
     """Where settings come from; of variables the names alone, as one of them may hold a token."""
+    if fault is not None:
+        return Finding("settings", "failed", fault)
     variables = sorted(name for name in os.environ if name.startswith("SIGHTLINE_"))
     words = [file or "no settings file", *variables]
     return Finding("settings", "ok", ", ".join(words))

@@ -90,6 +90,11 @@ def check_document(document: object) -> None:
             f"link takes a Document, found {type(document).__name__}; for a file there is "
             "sightline.link_file(path, model)."
         )
+    for name in ("sentences", "images"):
+        for index, value in enumerate(getattr(document, name)):
+            if not isinstance(value, str):
+                kind = type(value).__name__
+                raise SightlineError(f"{name}[{index}] of the document is no text but {kind}.")
 
 
 def all_read(document: Document) -> list[ImageStatus]:

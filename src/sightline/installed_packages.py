@@ -99,6 +99,9 @@ def _installed_version(name: str) -> str | None:
         return None
 
 
+_PINS = "constraints.txt"
+
+
 def install_command(extra: str = "") -> str:
     """The command that installs Sightline with an extra, from where it was installed before."""
     extras = f"[{extra}]" if extra else ""
@@ -113,7 +116,10 @@ def install_command(extra: str = "") -> str:
     if not (folder / "pyproject.toml").is_file():
         return f"in a clone of Sightline: pip install {quote(f'.{extras}')}"
     place = "." if folder == Path.cwd() else str(folder)
-    return f"pip install {editable}{quote(place + extras)}"
+    # Without it, pip would take a newer torch with gigabytes for GPUs.
+    pins = Path() if place == "." else folder
+    pinned = f"-c {quote(str(pins / _PINS))} " if extra and (folder / _PINS).is_file() else ""
+    return f"pip install {pinned}{editable}{quote(place + extras)}"
 
 
 def _source() -> dict[str, Any]:

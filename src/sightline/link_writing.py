@@ -132,7 +132,7 @@ def write_pages(
         write_atomically(file, page.encode("utf-8", "replace"))
         links, images = one.record["links"], one.record["images"]
         reasons = Counter(image["reason"] for image in images if image["status"] != "ok")
-        each = " ".join(f"{reason} ({count})" for reason, count in reasons.items())
+        each = "; ".join(f"{count}: {reason.rstrip('.')}" for reason, count in reasons.items())
         each = next(iter(reasons)) if len(reasons) == 1 else each
         because = f", {reasons.total()} not read: {each}" if reasons else ""
         say(f"{file}: {counted(len(links), 'link')} of {counted(len(images), 'image')}{because}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sightline.article_links import link_article, read_articles
+from sightline.article_links import language_doubt, link_article, read_articles
 from sightline.articles import Article, is_article
 from sightline.choices import Unit
 from sightline.clip_model import Model
@@ -19,17 +19,7 @@ from sightline.fetching import Fetcher
 from sightline.image_features import ImageSource
 from sightline.link_records import link_records, open_images
 from sightline.linking import LinkChoices
-from sightline.model import LinkModel
 from sightline.problems import Problems
-
-#: Share of unknown words: of plain English the bundled model lacks next to none, of German more
-#: than half; but of French and Spanish it knows up to nine words in ten.
-_MANY_UNKNOWN = 0.4
-#: Share of common words: 0.17 or more in 1,693 English guides and textbook sections, 0.02 to 0.12
-#: in seven other languages of Europe.
-_FEW_COMMON = 0.15
-#: Characters: a shorter text, such as a heading, may hold no common word.
-_SHORT = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +62,8 @@ def linked_documents(
     for path in inputs:
         if is_article(path):
             for article in read_articles([path], problems, unit, fetch, True, folders):
-                _say_other_language(model, article, say)
+                if doubt := language_doubt(model, article):
+                    say(doubt)
                 record = link_article(model, article, choices, pool)
                 is_empty = False
                 yield LinkedDocument(article.document, record, article)
@@ -92,23 +83,6 @@ def _store_of(path: Path, features: Path | None) -> Path | None:
         return None
     own = features / shard_name(path.name)
     return own if own.is_dir() else features
-
-
-def _say_other_language(model: Model, article: Article, say: Callable[[str], None]) -> None:
-    if not isinstance(model, LinkModel):
-        return
-    sentences = article.document.sentences
-    share = model.unknown_words(sentences)
-    if share > _MANY_UNKNOWN:
-        found = f"knows only {1 - share:.0%} of the words"
-    elif sum(map(len, sentences)) >= _SHORT and model.common_words(sentences) < _FEW_COMMON:
-        found = "finds next to none of its most common words"
-    else:
-        return
-    say(
-        f"{article.path}: the model {found}, as if the text were in a language that it was not "
-        "trained on; do not rely on these links."
-    )
 
 
 def _of_corpus(

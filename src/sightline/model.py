@@ -282,7 +282,7 @@ class LinkModel:
         if self.backbone and store.backbone and self.backbone != store.backbone:
             remedy = f"name the features of {self.backbone} with --features DIR"
             if self.backbone in NAMES:
-                remedy = f"extract them again with --backbone {self.backbone}"
+                remedy += f", or extract them with --backbone {self.backbone}"
             raise SightlineError(
                 f"The features in {store.folder} come from {store.backbone}, but the model was "
                 f"trained on {self.backbone}; {remedy}."

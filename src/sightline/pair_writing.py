@@ -74,7 +74,9 @@ def _placed(pair: Pair, output: Path, left_out: Counter[str]) -> dict[str, Any]:
         folder = output.resolve().parent
         record["image"] = Path(os.path.relpath(pair.content.resolve(), folder)).as_posix()
     elif isinstance(pair.content, bytes):
-        left_out["image files inside articles, which only webdataset holds"] += 1
+        left_out[
+            "image files inside articles, whose pairs name their place there; webdataset holds them"
+        ] += 1
     return record
 
 

@@ -274,12 +274,14 @@ def _offered(
     """Add candidates to each article, and write its copy if there is to be one."""
     from sightline.alt_text import with_candidates
     from sightline.alt_writing import choose, write_alts
-    from sightline.article_links import link_article
+    from sightline.article_links import language_doubt, link_article
     from sightline.progress import Progress
 
     loaded = open_model(model)
     with Progress("alternative texts", count, "articles") as progress:
         for alts in audited:
+            if doubt := language_doubt(loaded, alts.article):
+                say(doubt)
             record = link_article(loaded, alts.article, choices, pool)
             offered = with_candidates(alts, record)
             written = None

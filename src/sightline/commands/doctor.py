@@ -35,7 +35,8 @@ def doctor(context: typer.Context, json: JsonOption = False) -> None:
     from sightline.doctor import examine
 
     found = []
-    for finding in examine(context.meta.get("sightline.settings_file")):
+    settings = (context.meta.get(f"sightline.settings_{what}") for what in ("file", "fault"))
+    for finding in examine(*settings):
         found.append(finding)
         if not json:
             typer.echo(_lines(finding), color=True)

@@ -105,8 +105,9 @@ def link(
 ) -> None:
     """Find which sentence each image of a document belongs to.
 
-    Documents are articles, or those of a corpus. A folder of shards in gives a folder of shards
-    out; run again, it completes what is missing.
+    Documents are articles, or those of a corpus.
+    A folder of shards in gives a folder of shards out;
+    run again, it completes what is missing.
     """
     from sightline.articles import is_article
     from sightline.fetching import Fetcher
@@ -116,6 +117,9 @@ def link(
 
     choices = link_choices(policy, max_links, threshold, min_confidence)
     to_folder = output is not None and not output.suffix
+    if workers is not None and all(map(is_article, inputs)):
+        _say_unused("shards", "articles", workers=workers)
+        workers = None
     if (
         workers is not None
         or engine != "local"
@@ -148,6 +152,8 @@ def link(
     pages = page_files(output, articles, others, folders=folders) if form == "html" else {}
     if form != "html" or output in pages.values():  # else it is a folder, which is made
         file_to_write(output)
+    if form not in ("jsonl", "html"):
+        _say_unused("JSONL", "other forms", matrix=matrix)
     for_people = form in ("html", "list")
     loaded = open_model(model)
     problems = Problems(strict=strict, report=report)
@@ -183,9 +189,8 @@ def link(
     if not seen["documents"]:
         raise no_document(problems)
     if seen.total() > seen["documents"] and not seen["ok"]:
-        raise SightlineError(
-            "No image could be used; why stands beside each, in full in a file: -o links.jsonl."
-        )
+        where = "in full in a file: -o links.jsonl" if output is None else f"in {output}"
+        raise SightlineError(f"No image could be used; why stands beside each, {where}.")
 
 
 def _say_unused(meant: str, given: str, **options: object) -> None:

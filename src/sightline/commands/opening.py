@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 #: The end of a sentence about images without a text.
+#: Of office programs, which can write DOCX and PDF too.
+_TO_BE_SAVED_AGAIN = (".doc", ".odt", ".rtf", ".pages", ".wps", ".pptx", ".ppt", ".odp")
 _TEXT_NEEDED = (
     "images are linked to the sentences of a text: name the article that shows them (HTML, "
     "Markdown, PDF, DOCX, EPUB), or a folder with the images and their text as .txt or .md."
@@ -64,6 +66,11 @@ def articles_and_corpora(inputs: Iterable[Path]) -> list[Path]:
             except SightlineError as error:
                 if images := _images_of(path):
                     raise SightlineError(f"{path} {images}; {_TEXT_NEEDED}") from None
+                if path.suffix.lower() in _TO_BE_SAVED_AGAIN:
+                    kind = path.suffix[1:].upper()
+                    raise SightlineError(
+                        f"{path}: {kind} files are not read; save it as DOCX or PDF."
+                    ) from None
                 kinds = "an HTML, Markdown, PDF, DOCX or EPUB article"
                 either = f"There is no {kinds[3:]}" if path.is_dir() else f"It is not {kinds}"
                 raise SightlineError(f"{error} {either} either.") from None

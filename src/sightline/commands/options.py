@@ -70,6 +70,8 @@ def existing(paths: list[Path]) -> list[Path]:
         if not is_remote(place) and not Path(place).exists():
             hint = _names_beside(path)
             where = "" if path.is_absolute() else f" in {Path.cwd()}"
+            if str(path) == "-":
+                raise UsageError("Standard input is not read; name a file.")
             raise SightlineError(f"{path}: no such file or folder{where}.{hint}")
     return paths
 

@@ -103,7 +103,7 @@ class _Reading:
     def _refusal(self, place: str) -> UsageSentence:
         return UsageSentence(
             f"{place}: a file that was only found here may not decide this; if you trust it, "
-            f"name it: --config {self.file}"
+            f"name it before the command: sightline --config {self.file} ..."
         )
 
 

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from sightline.article_links import shown_article
+from sightline.article_links import language_doubt, shown_article
 from sightline.article_page import render_article
 from sightline.articles import Article
 from sightline.choices import MaxLinks, Policy
+from sightline.clip_model import Model
 from sightline.confidence import Calibration, with_confidence
 from sightline.decode_pool import DecodePool
 from sightline.documents import Document
@@ -48,10 +49,12 @@ def live_article(
     pool: DecodePool,
     calibration: Calibration | None = None,
     facts: tuple[str, ...] = (),
+    model: Model | None = None,
 ) -> dict[str, Any]:
     """An article as the page shows it: its record, the links of each policy, and the HTML."""
     shown = shown_article(article, record, pool, facts)
-    return {"text": article.page.text, **_live(shown, record, calibration)}
+    doubt = None if model is None else language_doubt(model, article)
+    return {"text": article.page.text, "doubt": doubt, **_live(shown, record, calibration)}
 
 
 def live_document(

@@ -122,11 +122,13 @@ def _operation(state: ServiceState) -> APIRouter:
         record = _model_record(state.engine_now(), state.configuration.limits)
         return ModelList.model_validate({"models": [record]})
 
+    @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz")
     async def healthz() -> Health:
         """Say that the process lives."""
         return Health(status="ok")
 
+    @router.head("/readyz", include_in_schema=False)
     @router.get("/readyz", responses=PLAIN_RESPONSES)
     async def readyz() -> Health:
         """Say whether requests are answered: the model is loaded."""

@@ -52,6 +52,7 @@ def page_routes() -> APIRouter:
     """The files of the page; they hold nothing that needs a token."""
     router = APIRouter(include_in_schema=False)
 
+    @router.head("/")
     @router.get("/")
     async def index(request: Request) -> Response:
         return _file("index.html", request)
@@ -165,6 +166,7 @@ def web_routes(link_upload: LinkUpload, corpora: Sequence[CorpusView] = ()) -> A
             live_article,
             calibration=engine.model.calibration,
             facts=(f"model {engine.shown_name}",),
+            model=engine.model,
         )
         return _json(await link_upload(request, finish))
 

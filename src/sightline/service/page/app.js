@@ -118,7 +118,7 @@ function openArticle(live, source, note) {
   downloads.offer(source);
   show("viewer", "title");
   viewer.show(live);
-  byId("note").textContent = note || "";
+  byId("note").textContent = [note, live.doubt].filter(Boolean).join(" ");
   opened = { upload: source.upload, note };
   offerMissing(live, source);
   const { record } = live;

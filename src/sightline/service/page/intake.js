@@ -21,7 +21,7 @@ export function sortFiles(files) {
   const [article] = articles;
   if (!article) return { article: null, images };
   const note = articles.length > 1
-    ? `${article.path} was taken; there are ${articles.length - 1} more articles.` : null;
+    ? `${article.path} was taken; ${articles.length - 1} more left out.` : null;
   return { article, images, note };
 }
 
