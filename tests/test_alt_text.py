@@ -230,9 +230,7 @@ def test_the_report_as_a_page_as_json_and_as_text(folder, model, tmp_path):
     assert shown.startswith("<!doctype html>") and shown.count("<img ") == 4
     assert "Sentences on offer, a linked one first" in shown and "policy mmc4" in shown
     out, _ = sightline("alt", folder / "page.html", "--model", model)
-    before, _, offered = out.partition(
-        "    sentences on offer, a linked one first, then by score:\n    1. "
-    )
+    before, _, offered = out.partition("a linked one first, then by score:\n    1. ")
     assert "    1. " not in before and "    2. " in offered
     sightline("alt", folder / "page.html", "--check", "-o", page, expect=1)
     assert "Sentences on offer" not in page.read_text()

@@ -32,6 +32,7 @@ from sightline.unpacking import image_extension
 #: Why a pair is left out that should have been written with its image.
 NO_FILE = "pairs without an image file"
 #: A record by a stranger may name any file of the reader's, who publishes the pairs.
+_INSIDE = "image files inside articles; their pairs are kept, and webdataset holds both"
 OUTSIDE = "pairs whose image lies outside the corpus's folder"
 _SUFFIXES: dict[str, PairFormat] = {".jsonl": "jsonl", ".csv": "csv", SUFFIX: "webdataset"}
 _COLUMNS = [column.name for column in fields(Pair) if column.name not in HELD]
@@ -74,9 +75,7 @@ def _placed(pair: Pair, output: Path, left_out: Counter[str]) -> dict[str, Any]:
         folder = output.resolve().parent
         record["image"] = Path(os.path.relpath(pair.content.resolve(), folder)).as_posix()
     elif isinstance(pair.content, bytes):
-        left_out[
-            "image files inside articles, whose pairs name their place there; webdataset holds them"
-        ] += 1
+        left_out[_INSIDE] += 1
     return record
 
 
