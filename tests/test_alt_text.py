@@ -339,3 +339,32 @@ def test_a_file_that_is_not_there_is_told_with_what_was_probably_meant(folder):
     _, words = sightline("alt", folder / "pag.html", "--check", expect=1)
     assert words.startswith(f"Error: {folder / 'pag.html'}: no such file or folder.")
     assert "Did you mean 'page.html'" in words
+
+
+def test_copies_of_a_folder_lie_as_their_articles_do(model, tmp_path):
+    Image.new("RGB", (64, 64), "teal").save(tmp_path / "x.jpg")
+    for name in ("a", "b"):
+        place = tmp_path / "site" / name
+        place.mkdir(parents=True)
+        (place / "index.html").write_text('<p>A wall is teal.</p><img src="../../x.jpg">')
+    options = ("--model", model, "--min-score", -1, "--write", tmp_path / "out")
+    _, words = sightline("alt", tmp_path / "site", *options)
+    out = tmp_path / "out"
+    copies = sorted(file.relative_to(out).as_posix() for file in out.rglob("*.html"))
+    assert copies == ["a/index.html", "b/index.html"]
+    assert "alternative texts written into 2 copies" in words
+
+
+def test_findings_can_be_passed_over(folder):
+    page = folder / "page.html"
+    out, _ = sightline("alt", page, "--check", "--json", expect=1)
+    codes = {one["code"] for image in json.loads(out)["images"] for one in image["findings"]}
+    assert len(codes) > 1
+    first, *others = sorted(codes)
+    out, _ = sightline("alt", page, "--check", "--json", "--ignore", first, expect=1)
+    left = {one["code"] for image in json.loads(out)["images"] for one in image["findings"]}
+    assert left == set(others)
+    ignored = [word for code in codes for word in ("--ignore", code)]
+    sightline("alt", page, "--check", *ignored)
+    _, words = sightline("alt", page, "--check", "--ignore", "mising", expect=2)
+    assert "Did you mean 'missing'?" in words

@@ -142,6 +142,12 @@ def test_markdown(tmp_path):
     assert "][Ref]" in data and data.endswith("\n\n[ref]: f.png\n")
 
 
+def test_markdown_addresses_in_angle_brackets_are_no_tags(tmp_path):
+    source = "![](img/a.png)\n\n![x](<img/b.png>)\n\n[![]( <img/c.png>)](<img/d>)\n\n[r]: <img/e>\n"
+    data = written(tmp_path, "page.md", source, {0: "One.", 1: "Two.", 2: "Three."}).decode()
+    assert [image.alt for image in read_markdown(data).images] == ["One.", "Two.", "Three."]
+
+
 def test_word_files(tmp_path):
     for colour in ("teal", "gold", "red"):
         Image.new("RGB", (300, 200), colour).save(tmp_path / f"{colour}.png")

@@ -512,6 +512,16 @@ while True:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no SIGKILL")
+def test_calibrate_writes_over_no_files_of_another_kind(model, corpus, tmp_path):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "README.md").write_text("Mine.")
+    model.save_pretrained(tmp_path / "m")
+    _, words = sightline("calibrate", tmp_path / "m", corpus, "-o", folder, expect=1)
+    assert "holds a README.md of another kind" in words
+    assert [file.name for file in folder.iterdir()] == ["README.md"]
+
+
 def test_a_killed_calibration_leaves_a_whole_model(model, tmp_path):
     folder = tmp_path / "m"
     model.save_pretrained(folder)

@@ -375,6 +375,18 @@ def test_the_output_is_an_argument_or_an_option(with_images, tmp_path):
     assert "no output; name a file or folder: convert CORPUS OUTPUT --to mmc4" in words
 
 
+@pytest.mark.parametrize("output", ["c", "c/documents.jsonl", "./c/../c/"])
+def test_what_is_read_is_not_written_over(tmp_path, monkeypatch, output):
+    monkeypatch.chdir(tmp_path)
+    Path("c").mkdir()
+    write_jsonl(SIMPLE, Path("c/documents.jsonl"))
+    before = Path("c/documents.jsonl").read_bytes()
+    arguments = ["convert", "c", output, "--to", "native", "--split", "val"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 1 and "is what is read, and would be lost" in str(done.exception)
+    assert Path("c/documents.jsonl").read_bytes() == before
+
+
 def test_command_in_the_wrong(with_images, tmp_path):
     out = tmp_path / "a.tar"
     _, words = sightline("convert", with_images, out, expect=2)

@@ -358,6 +358,13 @@ def test_build_pages_refuses_what_makes_no_sense(site, tmp_path):
     (tmp_path / "empty").mkdir()
     _, words = sightline("build", "pages", tmp_path / "empty", "-o", tmp_path / "c", expect=1)
     assert "No document of pages could be built" in words
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "documents.jsonl").write_text("mine")
+    _, words = sightline("build", "pages", site, "-o", tmp_path / "own", expect=1)
+    assert "holds a documents.jsonl that no builder wrote" in words
+    assert (tmp_path / "own" / "documents.jsonl").read_text() == "mine"
+    for _ in range(2):  # what it built itself it builds anew
+        sightline("build", "pages", site, "-o", tmp_path / "c")
 
 
 def test_the_words_of_a_reader_that_keeps_to_limits_name_the_page_once(tmp_path, monkeypatch):

@@ -7,10 +7,12 @@ import torch
 from command_server import sightline
 from training_helpers import first_sections, kill_after
 
-from sightline import training
+from sightline import training, training_data
 from sightline.adam import Adam
 from sightline.batches import open_features
+from sightline.calibration import store_calibration
 from sightline.checkpoints import RunState
+from sightline.confidence import Calibration
 from sightline.corpus import read
 from sightline.model import LinkModel
 from sightline.problems import Problems, SightlineError
@@ -169,9 +171,39 @@ def test_without_a_validation_split_some_documents_are_held_out(corpus_folder, t
     data = training.prepare(
         corpus, open_features(corpus), Settings(**SMALL), Problems(), said.append
     )
-    assert (len(data.training), len(data.validation)) == (54, 6)
-    assert "held out" in said[0]
+    assert (len(data.training), len(data.validation)) == (40, 20)
+    assert "one training document in 3 (20) is held out" in said[0]
     assert not set(data.training.ids) & set(data.validation.ids)
+
+
+@pytest.mark.parametrize(
+    ("documents", "held_out"), [(33, 11), (90, 30), (200, 34), (299, 34), (300, 30), (5000, 500)]
+)
+def test_small_corpora_hold_out_enough_for_a_calibration(documents, held_out):
+    assert len(range(0, documents, training_data._held_out_step(documents))) == held_out
+
+
+def test_a_run_that_breaks_off_in_its_first_epoch_leaves_no_model(
+    corpus_folder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(training.TrainingRun, "train_epoch", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run(corpus_folder, tmp_path / "m", epochs=1)
+    monkeypatch.undo()
+    with pytest.raises(SightlineError, match="is not a complete model folder"):
+        LinkModel.from_pretrained(tmp_path / "m")
+    run(corpus_folder, tmp_path / "m", epochs=1, resume=True)
+    assert LinkModel.from_pretrained(tmp_path / "m").notes["best_epoch"] == 1
+
+
+def test_a_finished_run_stays_as_it_was_calibrated_since(corpus_folder, tmp_path):
+    run(corpus_folder, tmp_path / "m", epochs=1)
+    store_calibration(tmp_path / "m", Calibration(sharpness=5.0, level=0.1, documents=60))
+    before = (tmp_path / "m" / "config.json").read_bytes()
+    run(corpus_folder, tmp_path / "m", epochs=1, resume=True)
+    assert (tmp_path / "m" / "config.json").read_bytes() == before
+    run(corpus_folder, tmp_path / "m", epochs=2, resume=True)
+    assert (tmp_path / "m" / "config.json").read_bytes() != before
 
 
 class FakeRun(training.TrainingRun):

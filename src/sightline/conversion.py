@@ -64,11 +64,7 @@ def convert(
     images are left out. MMC4's matches and the places of images are taken for true links only if
     asked for. Shards are written to a folder, unless `output` is a `.tar` file.
     """
-    conversion = Conversion(_output_path(output, to))
-    if conversion.output.resolve() in (corpus.file.resolve(), corpus.root.resolve()):
-        raise SightlineError(
-            f"{conversion.output} is what is read, and would be lost; write to another place."
-        )
+    conversion = Conversion(output_path(output, to))
     samples = _samples(corpus, conversion)
     if links_from_matches:
         samples = ((with_matched_links(document), images) for document, images in samples)
@@ -83,7 +79,8 @@ def convert(
     return conversion
 
 
-def _output_path(output: Path, to: CorpusFormat) -> Path:
+def output_path(output: Path, to: CorpusFormat) -> Path:
+    """The file or folder that is written: in a folder, some formats have a file."""
     if output.name.endswith(_SUFFIXES[to]):
         return output
     if not output.suffix or output.is_dir():

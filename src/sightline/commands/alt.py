@@ -205,7 +205,7 @@ def _copies(write: Path, paths: list[Path], folders: list[Path]) -> dict[Path, P
         say(f"{files} reported on alone: copies are made of HTML, Markdown and DOCX files")
     if len(paths) > 1 or folders or write.is_dir():
         copies = {path: place_in(write, path, folders) / path.name for path in copied}
-        if len(set(copies.values())) < len(copies):
+        if len(set(copies.values())) < len(copied):
             raise typer.BadParameter("--write: two articles have one name; write them one by one")
         return copies
     ending, own = write.suffix.lower(), paths[0].suffix.lower()

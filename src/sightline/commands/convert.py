@@ -16,7 +16,7 @@ from sightline.commands.options import (
     StrictOption,
 )
 from sightline.console import print_json, report, say, say_problems
-from sightline.problems import Problems
+from sightline.problems import Problems, SightlineError
 from sightline.progress import counted
 
 if TYPE_CHECKING:
@@ -74,6 +74,9 @@ def convert(
         raise typer.BadParameter("--shard-size goes with --to webdataset and a folder to write")
     problems = Problems(strict=strict, report=report)
     opened = read(corpus, split=split, problems=problems, allow_empty=True)
+    target = conversion.output_path(output, to)
+    if target.resolve() in (opened.file.resolve(), opened.root.resolve()):
+        raise SightlineError(f"{target} is what is read, and would be lost; write elsewhere.")
     done = conversion.convert(
         opened,
         output,
