@@ -67,6 +67,8 @@ def _markdown(size: float) -> dict[str, str]:
         "marked-images": "![~~" * n(50_000),
         "marked-images-2": "~~**![(" * n(30_000),
         "nested-images": "![" * n(20_000) + "a" + "](b)" * n(20_000),
+        "nested-labels": "![" * 96 + "x" + "*" * n(40_000) + "x" + "]" * 48 + "](b)" * 48,
+        "nested-comments": "![" * 90 + "<!--" * n(10_000) + "](b)" * 90,
         "titles": '[a](b "c' * n(30_000),
         "attributes": "<a " + "b='c' " * n(50_000),
         "open-attributes": "<a b='" * n(50_000),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
+from sightline.files import write_out
 from sightline.problems import MissingExtraError, Problem, Problems
 from sightline.progress import counted
 from sightline.verbosity import is_quiet, is_verbose
@@ -128,7 +129,7 @@ def print_json(value: object) -> None:
     """One JSON value to standard output."""
     import orjson
 
-    typer.echo(orjson.dumps(value).decode())
+    write_out([orjson.dumps(value) + b"\n"])
 
 
 def write_lines(path: Path | None, records: Iterator[dict[str, Any]]) -> None:
@@ -136,9 +137,7 @@ def write_lines(path: Path | None, records: Iterator[dict[str, Any]]) -> None:
     import orjson
 
     if path is None:
-        for record in records:
-            sys.stdout.buffer.write(orjson.dumps(record) + b"\n")
-        sys.stdout.buffer.flush()
+        write_out(orjson.dumps(record) + b"\n" for record in records)
         return
     from sightline.files import atomic_writer
 

@@ -22,6 +22,7 @@ from sightline.image_headers import recognise
 from sightline.problems import SightlineError
 from sightline.unpacking import image_extension
 
+_LONGEST_ADDRESS, _LONGEST_HOST = 8_192, 253  # characters; of names, as the DNS has it
 _MAX_REDIRECTS = 5
 _PORTS = {"http": 80, "https": 443}
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -193,12 +194,18 @@ class _Target:
 
 def _parse(url: str) -> _Target:
     """Take a URL apart; only http and https, without a user, at any port that is not special."""
+    if len(url) > _LONGEST_ADDRESS:  # before it is looked into, which takes time
+        raise FetchError(f"{_short(url[:200])} is not fetched: the address is too long.")
     if url.startswith(("//", "\\\\")):
         url = "https:" + url.replace("\\", "/")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
+        if host and len(host) > _LONGEST_HOST:
+            raise FetchError(f"{_short(url)} is not fetched: its host has too long a name.")
         name = host.encode("idna").decode() if host else ""
+        path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
+        query = quote(parts.query, safe="/%:@!$&'()*+,;=~-._?")
     except (ValueError, UnicodeError) as error:
         raise FetchError(f"{_short(url)} is not a valid address.") from error
     scheme = parts.scheme.lower()
@@ -207,13 +214,23 @@ def _parse(url: str) -> _Target:
     if parts.username is not None or parts.password is not None:
         raise FetchError(f"{_short(url)} is not fetched: it holds a user name or a password.")
     port = _PORTS[scheme] if port is None else port
-    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
-    query = quote(parts.query, safe="/%:@!$&'()*+,;=~-._?")
     return _Target(url, scheme, name, port, f"{path}?{query}" if query else path)
+
+
+class _Response(http.client.HTTPResponse):
+    """An answer whose parts have a length: of a negative one all that comes would be read."""
+
+    def _read_next_chunk_size(self) -> int:
+        size: int = super()._read_next_chunk_size()  # type: ignore[misc]
+        if size < 0:
+            raise http.client.HTTPException("a part of the answer has a negative length")
+        return size
 
 
 class _Connection(http.client.HTTPConnection):
     """A connection to an address that was checked, in the name of the host."""
+
+    response_class = _Response
 
     def __init__(self, target: _Target, address: str, end: float) -> None:
         super().__init__(target.host, target.port)
@@ -223,19 +240,24 @@ class _Connection(http.client.HTTPConnection):
 
     def connect(self) -> None:
         """Connect; the certificate must be the host's, not the address's."""
-        self.sock = self.open = socket.create_connection(
-            (self.address, self.target.port), _left(self.end)
-        )
+        plain = socket.create_connection((self.address, self.target.port), _left(self.end))
+        self.sock = self.open = plain
         if self.target.scheme == "https":
-            context = ssl.create_default_context()
-            self.sock = context.wrap_socket(self.sock, server_hostname=self.target.host)
-            self.open = self.sock
+            # The alarm ends what is in `open`, so that is the new socket before it talks.
+            secure = ssl.create_default_context().wrap_socket(
+                plain, server_hostname=self.target.host, do_handshake_on_connect=False
+            )
+            self.sock = self.open = secure
+            secure.settimeout(_left(self.end))
+            secure.do_handshake()
+            secure.settimeout(_left(self.end))
 
     def abort(self) -> None:
         """End all waiting for the server; called from another thread."""
         if self.open is not None:
             with suppress(OSError):
-                self.open.shutdown(socket.SHUT_RDWR)
+                # Not that of the secure socket, which would take its state away from who waits.
+                socket.socket.shutdown(self.open, socket.SHUT_RDWR)
 
 
 def _left(end: float) -> float:

@@ -7,19 +7,32 @@ name of the old file in one step: a reader sees the old file or the new one, nev
 from __future__ import annotations
 
 import os
+import re
 import secrets
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from sightline.problems import SightlineError
 
+# Controls beyond ASCII's and marks of direction; JSON escapes the others itself.
+_OBEYED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Make `data` the content of `path`, or leave the file as it was."""
     with atomic_writer(path) as handle:
         handle.write(data)
+
+
+def lies_within(file: Path, root: Path) -> bool:
+    """Say whether a file lies in a folder, wherever links lead to."""
+    try:
+        return Path(os.path.realpath(file)).is_relative_to(os.path.realpath(root))
+    except (OSError, ValueError):  # such as a name that no file can have
+        return False
 
 
 def check_place(path: Path) -> None:
@@ -97,3 +110,22 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def write_out(pieces: Iterable[bytes]) -> None:
+    """Write text in UTF-8 to standard output.
+
+    On a terminal, what it would obey is escaped as JSON does; its colours, and breaks of lines, are
+    none of a stranger's.
+    """
+    is_terminal = sys.stdout.isatty()
+    sys.stdout.flush()
+    for piece in pieces:
+        sys.stdout.buffer.write(_harmless(piece) if is_terminal else piece)
+    sys.stdout.buffer.flush()
+
+
+def _harmless(piece: bytes) -> bytes:
+    text = piece.decode("utf-8", "surrogatepass")
+    escaped = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return escaped.encode("utf-8", "surrogatepass")

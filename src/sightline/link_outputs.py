@@ -131,8 +131,9 @@ def csv_lines(records: Iterable[Record]) -> Iterator[str]:
 def _csv_line(values: Iterable[object]) -> str:
     buffer = io.StringIO()
     cells = [text_cell(value) if isinstance(value, str) else value for value in values]
-    csv.writer(buffer, lineterminator="\n").writerow(cells)
-    return buffer.getvalue()
+    # Python quotes only those line breaks that end its own lines.
+    csv.writer(buffer, lineterminator="\r\n").writerow(cells)
+    return buffer.getvalue().removesuffix("\r\n") + "\n"
 
 
 # ---- Web Annotations

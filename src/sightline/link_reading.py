@@ -20,12 +20,12 @@ class _Link(msgspec.Struct):
     sentence: _Place
     image: _Place
     score: float
-    confidence: float | None = None
+    confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
 
 
 class _Image(msgspec.Struct):
     id: str
-    status: str
+    status: Annotated[str, msgspec.Meta(max_length=40)]
 
 
 class _Record(msgspec.Struct):

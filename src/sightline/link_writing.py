@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from sightline.article_links import shown_article
 from sightline.article_page import render_article
 from sightline.choices import LINK_SUFFIXES, LinkFormat
 from sightline.decode_pool import DecodePool
-from sightline.files import atomic_writer, write_atomically
+from sightline.files import atomic_writer, lies_within, write_atomically, write_out
 from sightline.link_outputs import link_pieces, readable_lines, without_matrix
 from sightline.linked_documents import LinkedDocument
 from sightline.problems import UsageError
@@ -70,7 +69,7 @@ def page_files(
     if not output.is_dir() and (output.exists() or output.suffix.lower() in (".html", ".htm")):
         raise UsageError(f"{output} is the name of a file; several pages need a folder.")
     files: dict[Path, Path] = {}
-    read = {path.resolve() for path in paths}
+    read = {os.path.realpath(path) for path in paths}
     taken: set[str] = set()
     roots = list(folders)
     for path in paths:
@@ -78,7 +77,7 @@ def page_files(
         stem = os.fsencode(path.stem)[:_LONGEST_STEM].decode("utf-8", "ignore")
         file, number = place / f"{stem}.{ending}.html", 2
         # Whoever wrote the articles may have put a link in its place, which leads elsewhere.
-        while str(file).casefold() in taken or file.is_symlink() or file.resolve() in read:
+        while str(file).casefold() in taken or file.is_symlink() or os.path.realpath(file) in read:
             file, number = place / f"{stem}-{number}.{ending}.html", number + 1
         taken.add(str(file).casefold())
         files[path] = file
@@ -90,7 +89,7 @@ def place_in(output: Path, article: Path, folders: Iterable[Path]) -> Path:
     for folder in folders:
         if article.is_relative_to(folder):
             place = output / article.relative_to(folder).parent
-            return place if place.resolve().is_relative_to(output.resolve()) else output
+            return place if lies_within(place, output) else output
     return output
 
 
@@ -150,7 +149,7 @@ def _list(linked: Iterator[LinkedDocument], colours: bool) -> Iterator[bytes]:
 def write_pieces(output: Path | None, pieces: Iterable[bytes]) -> None:
     """Write to a file, which appears whole or not at all, or to standard output."""
     if output is None:
-        _write_to(sys.stdout.buffer, pieces)
+        write_out(pieces)
         return
     with atomic_writer(output) as file:
         _write_to(file, pieces)

@@ -72,8 +72,13 @@ def _placed(pair: Pair, output: Path, left_out: Counter[str]) -> dict[str, Any]:
     """Give the record of a pair whose image is named by its path from the output's folder."""
     record = pair.to_record()
     if isinstance(pair.content, Path) and os.path.isfile(pair.content):  # noqa: PTH113, or it raises
-        folder = output.resolve().parent
-        record["image"] = Path(os.path.relpath(pair.content.resolve(), folder)).as_posix()
+        # The name as it is given: a link may lead to one that is no text.
+        content = Path(os.path.realpath(pair.content.parent), pair.content.name)
+        path = Path(os.path.relpath(content, os.path.realpath(output.parent))).as_posix()
+        if path.isprintable() or path.encode("utf-8", "replace").decode() == path:
+            record["image"] = path
+        else:
+            left_out["paths of images that are no text"] += 1
     elif isinstance(pair.content, bytes):
         left_out[_INSIDE] += 1
     return record

@@ -13,12 +13,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sightline.files import lies_within
 from sightline.linked_documents import LinkedDocument
 from sightline.problems import SightlineError
 from sightline.thumbnails import leads_outside
 
 #: What a pair holds for whoever writes it, and no record has.
 HELD = ("content", "is_outside")
+
+
+_UNSURE = "links without a confidence"
+_MOST_UNSURE = 1_000  # before one that has a confidence; then the model has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class PairChoice:
     left_out: Counter[str] = field(default_factory=Counter)
     # 8 bytes of a hash for each pair; of a billion pairs, some 0.03 are lost to equal hashes.
     _seen: set[int] = field(default_factory=set)
+    _has_confidences: bool = False
 
     def pairs_of(self, documents: Iterable[LinkedDocument]) -> Iterator[Pair]:
         """Yield the pairs of documents, best first within each."""
@@ -72,14 +78,23 @@ class PairChoice:
                     if self._is_new(pair):
                         self.pairs += 1
                         yield pair
+        self._check_confidences()
+
+    def _check_confidences(self) -> None:
+        if self.left_out[_UNSURE] and not self._has_confidences:
+            raise SightlineError(
+                "This model was not calibrated, so its links have no confidence; leave "
+                "--min-confidence out, or choose by score with --min-score."
+            )
 
     def _is_chosen(self, link: dict[str, Any]) -> bool:
         if self.min_confidence > 0:
             if link["confidence"] is None:
-                raise SightlineError(
-                    "This model was not calibrated, so its links have no confidence; leave "
-                    "--min-confidence out, or choose by score with --min-score."
-                )
+                self.left_out[_UNSURE] += 1
+                if self.left_out[_UNSURE] == _MOST_UNSURE:
+                    self._check_confidences()
+                return False
+            self._has_confidences = True
             if link["confidence"] < self.min_confidence:
                 self.left_out["links below the confidence"] += 1
                 return False
@@ -116,9 +131,8 @@ class PairChoice:
         )
 
     def _is_outside(self, linked: LinkedDocument, image: int) -> bool:
-        if not leads_outside(linked.document.images[image]):
-            return False
         file = linked.content(image)
-        if self.images is None or not isinstance(file, Path):
-            return True
-        return not file.resolve().is_relative_to(self.images.resolve())
+        if not isinstance(file, Path):
+            return leads_outside(linked.document.images[image])
+        roots = [root for root in (linked.document.folder, self.images) if root is not None]
+        return not any(lies_within(file, root) for root in roots)

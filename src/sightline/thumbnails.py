@@ -11,6 +11,7 @@ from PIL import Image
 
 from sightline.decode_pool import DecodePool
 from sightline.features import FeatureStore
+from sightline.files import lies_within
 from sightline.html_writing import data_address
 from sightline.image_colours import Pixels
 from sightline.image_headers import SUFFIXES
@@ -55,7 +56,7 @@ def image_file(root: Path, image: str) -> Path | None:
     for candidate in candidates:
         try:
             if candidate.is_file():
-                return candidate
+                return candidate if lies_within(candidate, root) else None
         except OSError:  # a name that is too long
             return None
     return None

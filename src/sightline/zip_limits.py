@@ -58,7 +58,9 @@ class Archive:
         # Of two members with one name, which programs disagree about, the last is taken.
         self._members = {member.filename: member for member in members}
         #: Members that a later one of the same name replaces.
-        self.replaced = sum(not m.is_dir() and self._members[m.filename] is not m for m in members)
+        self.replaced = sum(
+            not m.filename.endswith("/") and self._members[m.filename] is not m for m in members
+        )
 
     def __enter__(self) -> Self:
         return self

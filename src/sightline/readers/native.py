@@ -90,10 +90,17 @@ def numbered_documents(
             yield number, document
 
 
-def json_lines(path: Path, problems: Problems) -> Iterator[tuple[int, Any]]:
-    """Yield each line's number and its JSON value; a line that has none is a problem."""
+def json_lines(
+    path: Path, problems: Problems, most: int | None = None
+) -> Iterator[tuple[int, Any]]:
+    """Yield each line's number and its JSON value; a line that has none is a problem.
+
+    `most` is how many lines are looked at, blank ones among them.
+    """
     for first, lines in _numbered(path, problems):
-        for number, line in enumerate(lines, first):
+        if most is not None and first > most:
+            return
+        for number, line in enumerate(lines if most is None else lines[: most - first + 1], first):
             try:
                 value = orjson.loads(line)
             except orjson.JSONDecodeError as error:

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from sightline.documents import Document, document_from_record
-from sightline.problems import Problem, Problems, SightlineError
+from sightline.problems import Problems, SightlineError
 from sightline.readers.mmc4 import document_from_mmc4, numbered_mmc4, read_mmc4
 from sightline.readers.native import json_lines, numbered_jsonl, read_jsonl
 from sightline.readers.obelics import document_from_obelics, numbered_obelics, read_obelics
 from sightline.readers.parquet import numbered_parquet, parquet_columns, read_parquet
 
-#: Bad lines at the head of a file after which it is taken for native, which then reports them.
-_MOST_BAD_LINES = 1000
+#: Lines at the head of a file that may tell what it is; without an answer in them it is taken for
+#: native, which then reports what is wrong. A few kilobytes may unpack to millions of lines.
+_MOST_LINES = 1000
 # Keys that no format of documents has together.
 _PAIR = {"image", "sentence", "score", "document"}
 _AUDIT = {"article", "findings", "images"}
@@ -47,7 +48,7 @@ def _first_told(path: Path, told: Callable[[dict[str, Any]], bool | None]) -> bo
     if ".jsonl" not in path.suffixes or not path.is_file():
         return False
     try:
-        for _, record in json_lines(path, Problems(keep=0)):
+        for _, record in json_lines(path, Problems(keep=0), _MOST_LINES):
             answer = told(record) if isinstance(record, dict) else False
             if answer is not None:
                 return answer
@@ -113,26 +114,13 @@ _NUMBERED: dict[str, Callable[[Path, Problems, bool], Iterator[tuple[int, Docume
 }
 
 
-class _EnoughError(Exception):
-    """So many bad lines that no more are looked at."""
-
-
 def _jsonl_format(path: Path) -> str:
-    def report(_: Problem) -> None:
-        if problems.count > _MOST_BAD_LINES:
-            raise _EnoughError
-
-    problems = Problems(report=report, keep=0)
-    try:
-        for _, record in json_lines(path, problems):
-            if isinstance(record, dict) and (name := format_of(record)) is not None:
-                if name == "native" and _is_link_record(record):
-                    raise SightlineError(
-                        f"{path}: these are link records, not documents; name what they were made "
-                        "of, or make pairs of them with 'sightline pairs'."
-                    )
-                return name
-            problems.add(path, None, None, "")
-    except _EnoughError:
-        pass
+    for _, record in json_lines(path, Problems(keep=0), _MOST_LINES):
+        if isinstance(record, dict) and (name := format_of(record)) is not None:
+            if name == "native" and _is_link_record(record):
+                raise SightlineError(
+                    f"{path}: these are link records, not documents; name what they were made "
+                    "of, or make pairs of them with 'sightline pairs'."
+                )
+            return name
     return "native"

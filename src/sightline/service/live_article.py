@@ -77,7 +77,7 @@ def _shown_document(
     sentences = [sentence or " " for sentence in document.sentences]
     blocks = tuple(Block(BlockKind.PARAGRAPH, sentence) for sentence in sentences)
     side = picture_side(len(document.images))
-    files = {v: _file_within(root, image) for v, image in enumerate(document.images)}
+    files = {v: image_file(root, image) for v, image in enumerate(document.images)}
     found = {v: file for v, file in files.items() if file is not None}
     decoded = dict(zip(found, pool.decode_many(found.values(), side), strict=True))
     images = []
@@ -170,13 +170,6 @@ def _link_record(one: Link) -> dict[str, Any]:
 def _matrix(record: dict[str, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
     shape = (len(record["sentences"]), len(record["images"]))
     return np.array(record["matrix"], np.float64).reshape(shape)
-
-
-def _file_within(root: Path, image: str) -> Path | None:
-    """The file of an image, unless its path or a symbolic link leads out of the corpus."""
-    file = image_file(root, image)
-    inside = file is not None and file.resolve().is_relative_to(root.resolve())
-    return file if inside else None
 
 
 def _text_of(document: Document, key: str, index: int) -> str | None:
