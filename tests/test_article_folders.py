@@ -1,7 +1,9 @@
 """Plain folders and plain text: what is one article, and which images it has."""
 
+import gzip
 import json
 import os
+import time
 from collections import Counter
 
 import pytest
@@ -13,6 +15,7 @@ from sightline.article_folders import without_folders
 from sightline.articles import read_article
 from sightline.link_writing import page_files
 from sightline.problems import SightlineError
+from sightline.readers.recognition import are_results
 from sightline.readers.text import MAX_BYTES, read_text
 
 
@@ -195,6 +198,31 @@ def test_a_corpus_with_its_links_beside_it_stays_a_corpus(tmp_path):
     (corpus / "documents.jsonl").write_text(json.dumps(document))
     sightline("pairs", corpus, *model, "-o", tmp_path / "pairs.jsonl")
     assert json.loads((tmp_path / "pairs.jsonl").read_text())["document"] == "new"
+
+
+def test_packed_lines_beside_articles_take_no_time(tmp_path):
+    (tmp_path / "a.md").write_text("A wall.")
+    (tmp_path / "notes.jsonl.gz").write_bytes(gzip.compress(b"\n" * 50_000_000))
+    empty = b'{"links": [], "images": []}\n'
+    (tmp_path / "links.jsonl.gz").write_bytes(gzip.compress(empty * 2_000_000))
+    started = time.process_time()
+    found = [are_results(tmp_path / name) for name in ("notes.jsonl.gz", "links.jsonl.gz")]
+    assert found == [False, False] and time.process_time() - started < 1
+
+
+@pytest.mark.parametrize("command", ["link", "alt"])
+def test_links_to_themselves_end_no_run(tmp_path, command):
+    site, output = tmp_path / "site", tmp_path / "out"
+    (site / "sub").mkdir(parents=True)
+    for place in (site, site / "sub"):
+        (place / "a.md").write_text("A wall.")
+    (site / "loop.html").symlink_to("loop.html")
+    output.mkdir()
+    (output / "sub").symlink_to("sub")
+    _, words = sightline(command, site, "-o", f"{output}/")
+    assert "loop.html" in words and "1 bad record" in words
+    names = sorted(file.name for file in output.iterdir() if not file.is_symlink())
+    assert len(names) == 2 and all(name.endswith(".html") for name in names)
 
 
 def test_pages_of_a_folder_lie_as_its_articles_do(tmp_path):

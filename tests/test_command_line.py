@@ -488,3 +488,18 @@ def test_names_from_strangers_reach_no_terminal(capsys):
     console.complain("\x9b31m")
     words = capsys.readouterr().err
     assert words == "skipped \\x1b]0;pwned\\x07 a\\u202eb\n\tnext\nError: \\x9b31m\n"
+
+
+def test_json_on_a_terminal_holds_nothing_that_it_would_obey(tmp_path):
+    Image.new("RGB", (64, 64), "teal").save(tmp_path / "teal.jpg")
+    (tmp_path / "a.html").write_text("<p>A wall.</p><img src='teal.jpg' alt='x\x9b31m\u202ey'>")
+    for options in (["--json"], ["--all"]):
+        command = [sys.executable, "-m", "sightline", "alt", tmp_path / "a.html", "--check"]
+        main, side = pty.openpty()
+        running = subprocess.Popen([*command, *options], stdout=side, stderr=side, env=PLAIN)
+        running.wait(60)
+        os.close(side)
+        shown = os.read(main, 2**16).decode()
+        os.close(main)
+        assert "\\u202e" in shown
+        assert not any(sign in shown for sign in "\x9b\u202e")

@@ -1,6 +1,7 @@
 """Fetching: only public addresses, whatever a name, a redirect or a server says."""
 
 import ipaddress
+import socket
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -33,6 +34,15 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
         elif self.path == "/missing":
             self.send_error(404)
+        elif self.path == "/negative":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n")
+            with suppress(OSError):
+                for _ in range(200):
+                    self.wfile.write(b"\x89" * 100_000)
+                    self.server.sent += 100_000
+        elif self.path == "/parts":
+            head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+            self.wfile.write(head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(PNG), PNG))
         elif self.path == "/slow":
             self.send_response(200)
             self.end_headers()
@@ -53,7 +63,7 @@ class Handler(BaseHTTPRequestHandler):
 @contextmanager
 def listener(address):
     with ThreadingHTTPServer((address, 0), Handler) as running:
-        running.seen = []
+        running.seen, running.sent = [], 0
         running.daemon_threads = True
         thread = threading.Thread(target=running.serve_forever, daemon=True)
         thread.start()
@@ -250,12 +260,37 @@ def test_limits_on_bytes_and_time(server):
         fetcher.fetch(url(server, "/2.png"))
 
 
+def test_parts_of_an_answer_have_a_length(server):
+    assert Fetcher(allows=loopback).fetch(url(server, "/parts")) == PNG
+    with pytest.raises(FetchError, match="negative length"):
+        Fetcher(allows=loopback).fetch(url(server, "/negative"))
+    time.sleep(0.2)
+    assert server.sent < 10_000_000
+
+
+def test_a_slow_handshake_ends_when_the_time_is_over():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        start = time.monotonic()
+        with pytest.raises(FetchError, match="failed"):
+            address = f"https://127.0.0.1:{silent.getsockname()[1]}/a.png"
+            Fetcher(FetchLimits(seconds=0.5), loopback).fetch(address)
+    assert time.monotonic() - start < 3
+
+
+def test_long_addresses_are_refused_before_anything_is_made_of_them():
+    start = time.process_time()
+    for address in ("http://" + "\ufdfa" * 500_000 + "/", "http://" + "a" * 254 + "/"):
+        with pytest.raises(FetchError, match="too long"):
+            Fetcher(allows=loopback).fetch(address)
+    assert time.process_time() - start < 1
+
+
 @pytest.mark.parametrize(
     "address",
     ["ftp://example.org/a", "file:///etc/passwd", "http://user:word@example.org/", "http://",
      "http://[", "gopher://x", "data:image/png;base64,AA", "dict://x:11211/",
      "http://a:99999/", "http://a:-1/", "http://127.0.0.1:0x50/", "jar:http://a!/b",
-     "javascript:alert(1)", "http://\ud800/"],
+     "javascript:alert(1)", "http://\ud800/", "http://a/\ud800", "http://a/?\ud800"],
 )  # fmt: skip
 def test_other_addresses_are_refused(address):
     with pytest.raises(FetchError):

@@ -17,6 +17,7 @@ import pytest
 from command_server import sightline
 from PIL import Image
 
+from sightline.article_links import link_file
 from sightline.choices import LinkFormat
 from sightline.corpus import read
 from sightline.csv_cells import text_cell
@@ -63,6 +64,14 @@ def record(confidence=0.5, **changes):
 
 def test_the_spans_of_these_tests_are_right():
     assert [TEXT[start:end] for start, end in SPANS] == SENTENCES
+
+
+def test_no_sign_in_a_cell_begins_a_row():
+    sentences = ["A\r=cmd|' /C calc'!A0", "-", "B\n=1+1", "-"]
+    text = "".join(csv_lines([record(id="x\r=1+1", sentences=sentences)]))
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    assert len(rows) == 3 and all(row[0] in ("id", "x\r=1+1") for row in rows)
+    assert "\r\n" not in text
 
 
 def test_csv_gives_back_what_was_put_in():
@@ -379,6 +388,10 @@ def test_a_language_that_the_model_does_not_know_is_told(tmp_path):
     # Nearly every word of it is known: the short ones of French are in English texts, too.
     assert f"{tmp_path / 'fr.md'}: the model finds next to none of its most common" in words
     assert "en.md" not in words
+    _, words = sightline("alt", tmp_path / "de.md")
+    assert f"{tmp_path / 'de.md'}: the model knows only " in words
+    with pytest.warns(UserWarning, match=r"de\.md: the model knows only"):
+        link_file(tmp_path / "de.md")
 
 
 def test_images_without_a_text_are_told_how_to_get_one(tmp_path):

@@ -158,6 +158,21 @@ def test_hostile_pages_take_bounded_time(piece):
     assert "end" in page.text or piece == "<a "
 
 
+@pytest.mark.parametrize("piece", ["*", "&", "<", "!", "_", "<!--"])
+def test_labels_within_labels_take_bounded_time(piece):
+    start = time.process_time()
+    labels = "![" * 96 + "begin " + piece * (12_000 // len(piece)) + " end" + "]" * 48
+    page = read_markdown(labels + "](b)" * 48 + "\n\n[a](b) ![c](d)")
+    assert time.process_time() - start < 3  # it took up to 38 s
+    told = page.text + "".join(image.alt or "" for image in page.images)
+    assert "begin" in told or page.left_out.text["comments in the source"]
+
+
+def test_links_and_images_of_long_pages_are_found():
+    page = read_markdown("".join(f"[a *b* ![c](d{n}.jpg)](e) " for n in range(3_000)))
+    assert len(page.images) == 3_000 and "[" not in page.text
+
+
 def test_a_page_beyond_the_limit_is_refused(monkeypatch):
     monkeypatch.setattr(markdown, "MAX_BYTES", 2**20)
     with pytest.raises(SightlineError, match="larger than 1 MiB"):

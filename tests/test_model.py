@@ -180,7 +180,7 @@ def test_features_of_another_backbone_are_refused(model, document, tmp_path, fea
                 "; name the features of some-net with --features DIR."
             )
             known = replace(model, backbone="densenet169")
-            with pytest.raises(SightlineError, match="again with --backbone densenet169"):
+            with pytest.raises(SightlineError, match="or extract them with --backbone densenet169"):
                 known.check_features(opened)
         else:
             assert model.similarity_matrix(document, features=opened).shape == (3, 2)

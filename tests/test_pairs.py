@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -225,6 +226,56 @@ def test_the_format_is_told_by_the_name_or_by_the_user(tmp_path):
     assert pair_format(tmp_path / "a.CSV", None) == "csv"
     assert pair_format(tmp_path / "a.tar", None) == "webdataset"
     assert pair_format(tmp_path / "a.txt", "jsonl") == "jsonl"
+
+
+def link_records(file, images, confidences=None):
+    count = len(images)
+    links = [{"sentence": n, "image": n, "score": 0.5} for n in range(count)]
+    for link, confidence in zip(links, confidences or (), strict=False):
+        link["confidence"] = confidence
+    record = {
+        "id": "d",
+        "sentences": [f"Number {n}." for n in range(count)],
+        "images": [{"id": image, "status": "ok"} for image in images],
+        "links": links,
+    }
+    file.write_text(json.dumps(record) + "\n")
+    return file
+
+
+def test_no_link_leads_an_image_of_elsewhere_into_pairs(tmp_path):
+    corpus, elsewhere = tmp_path / "corpus", tmp_path / "elsewhere"
+    for place in (corpus, elsewhere):
+        place.mkdir()
+        Image.new("RGB", (90, 60), "teal").save(place / "a.png")
+    (corpus / "link.png").symlink_to("../elsewhere/a.png")
+    (corpus / "folder").symlink_to("../elsewhere")
+    (corpus / "loop.png").symlink_to("loop.png")
+    (corpus / os.fsdecode(b"own\xff.png")).write_bytes((corpus / "a.png").read_bytes())
+    (corpus / "own.png").symlink_to(os.fsdecode(b"own\xff.png"))
+    odd = ["../a\0b", "/\0", "../corpus/loop.png", "loop.png"]
+    images = ["a.png", "own.png", "link.png", "folder/a.png", *odd]
+    links = link_records(corpus / "links.jsonl", images)
+    for name in ("pairs.tar", "pairs.jsonl", "pairs.csv"):
+        sightline("pairs", links, "--images", corpus, "-o", tmp_path / name)
+    with tarfile.open(tmp_path / "pairs.tar") as archive:
+        assert len(archive.getnames()) == 6  # two pairs
+    assert len((tmp_path / "pairs.jsonl").read_text().splitlines()) == len(images)
+
+
+def test_some_records_without_a_confidence_end_no_run(tmp_path):
+    Image.new("RGB", (90, 60), "teal").save(tmp_path / "a.png")
+    images, known = ["a.png"] * 3, [None, 0.9, 0.2]
+    links = link_records(tmp_path / "links.jsonl", images, known)
+    options = ("--images", tmp_path, "--min-confidence", "0.5", "-o", tmp_path / "pairs.csv")
+    _, words = sightline("pairs", links, *options)
+    assert "1 pair of" in words and "left out: links without a confidence (1)" in words
+    link_records(links, images, [None] * 3)
+    _, words = sightline("pairs", links, *options, expect=1)
+    assert "not calibrated" in words
+    link_records(links, images, [2.0, 0.9, 0.9])
+    _, words = sightline("pairs", links, *options, expect=1)
+    assert "links.jsonl:1: not a link record" in words
 
 
 def test_no_image_outside_the_folder_of_a_corpus_is_copied(tmp_path):

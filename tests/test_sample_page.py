@@ -144,12 +144,13 @@ def test_pictures_are_made_anew_and_never_from_outside_the_corpus(tmp_path):
     folder.mkdir()
     picture(1).save(folder / "one.png")
     picture(2).save(tmp_path / "secret.png")
-    images = ("one.png", "../secret.png", str(tmp_path / "secret.png"), "gone.png")
+    (folder / "link.png").symlink_to("../secret.png")
+    images = ("one.png", "../secret.png", str(tmp_path / "secret.png"), "gone.png", "link.png")
     write_jsonl([Document("d", ("s",), images)], folder / "documents.jsonl")
     assert write_sample_page(read(folder), tmp_path / "page.html") == 1
     page = (tmp_path / "page.html").read_text()
     assert page.count("<img") == page.count("data:image/jpeg;base64,") == 1
-    assert page.count("No such file in the folder of the corpus.") == 1
+    assert page.count("No such file in the folder of the corpus.") == 2
     assert page.count("outside the folder of the corpus") == page.count("--copy-images") == 2
 
 

@@ -30,6 +30,16 @@ def test_members_are_read_by_name(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["a.zip"]  # nothing was unpacked
 
 
+def test_members_without_a_name_are_no_hindrance(tmp_path):
+    path = archive(tmp_path / "a.zip", {"a.txt": "hello"})
+    with zipfile.ZipFile(path, "a") as file:
+        nameless = zipfile.ZipInfo("x")
+        nameless.filename = ""
+        file.writestr(nameless, "x")
+    with Archive(path) as found:
+        assert found.read("a.txt") == b"hello" and found.replaced == 0
+
+
 def test_a_bomb_is_refused_after_few_bytes(tmp_path):
     path = archive(tmp_path / "bomb.zip", {"bomb": b"\0" * 30_000_000})
     with Archive(path) as found, pytest.raises(SightlineError, match="zip bomb"):

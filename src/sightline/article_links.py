@@ -51,8 +51,8 @@ def language_doubt(model: Model, article: Article) -> str | None:
     else:
         return None
     return (
-        f"{article.path.name}: the model {found}, as if the text were in a language or about "
-        "things that it was not trained on; do not rely on these links."
+        f"the model {found}, as if the text were in a language or about things that it was not "
+        "trained on; do not rely on these links."
     )
 
 
@@ -111,7 +111,7 @@ def link_file(
         folders=() if folder is None else [Path(folder)],
     )
     if doubt := language_doubt(opened, article):
-        warnings.warn(doubt, stacklevel=2)
+        warnings.warn(f"{path}: {doubt}", stacklevel=2)
     choices = LinkChoices(policy, max_links, threshold, min_confidence)
     with DecodePool() as pool:
         record = link_article(opened, article, choices, pool)

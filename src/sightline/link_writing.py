@@ -89,7 +89,8 @@ def place_in(output: Path, article: Path, folders: Iterable[Path]) -> Path:
     for folder in folders:
         if article.is_relative_to(folder):
             place = output / article.relative_to(folder).parent
-            return place if lies_within(place, output) else output
+            is_own = lies_within(place, output) and not place.is_symlink()
+            return place if is_own else output
     return output
 
 

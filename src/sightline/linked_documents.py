@@ -63,7 +63,7 @@ def linked_documents(
         if is_article(path):
             for article in read_articles([path], problems, unit, fetch, True, folders):
                 if doubt := language_doubt(model, article):
-                    say(doubt)
+                    say(f"{article.path}: {doubt}")
                 record = link_article(model, article, choices, pool)
                 is_empty = False
                 yield LinkedDocument(article.document, record, article)

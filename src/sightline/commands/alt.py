@@ -281,7 +281,7 @@ def _offered(
     with Progress("alternative texts", count, "articles") as progress:
         for alts in audited:
             if doubt := language_doubt(loaded, alts.article):
-                say(doubt)
+                say(f"{alts.article.path}: {doubt}")
             record = link_article(loaded, alts.article, choices, pool)
             offered = with_candidates(alts, record)
             written = None

@@ -54,7 +54,8 @@ def live_article(
     """An article as the page shows it: its record, the links of each policy, and the HTML."""
     shown = shown_article(article, record, pool, facts)
     doubt = None if model is None else language_doubt(model, article)
-    return {"text": article.page.text, "doubt": doubt, **_live(shown, record, calibration)}
+    said = None if doubt is None else f"Beware: {doubt}"
+    return {"text": article.page.text, "doubt": said, **_live(shown, record, calibration)}
 
 
 def live_document(

@@ -118,7 +118,9 @@ function openArticle(live, source, note) {
   downloads.offer(source);
   show("viewer", "title");
   viewer.show(live);
-  byId("note").textContent = [note, live.doubt].filter(Boolean).join(" ");
+  byId("note").textContent = note || "";
+  byId("doubt").hidden = !live.doubt;
+  byId("doubt").textContent = live.doubt || "";
   opened = { upload: source.upload, note };
   offerMissing(live, source);
   const { record } = live;
@@ -228,7 +230,7 @@ function openDocument(live, corrections) {
   document.body.classList.add("opened");
   clearProblems();
   byId("note").textContent = "";
-  byId("not-sent").hidden = true;
+  byId("not-sent").hidden = byId("doubt").hidden = true;
   viewer.onKey = (key) => corpus.key({ key });
   viewer.onCorrected = (shown) => corpus.keep(shown);
   downloads.others = () => corpus.corrected();
