@@ -128,7 +128,7 @@ def test_the_saved_model_is_the_best_epoch_of_both_encoders(corpus_folder, tmp_p
 
 def test_another_corpus_or_other_settings_do_not_resume(corpus_folder, tmp_path, textbooks):
     run(corpus_folder, tmp_path / "m", epochs=1)
-    with pytest.raises(SightlineError, match="other settings or another corpus"):
+    with pytest.raises(SightlineError, match=r"--margin was 0\.2 and is now 0\.3"):
         run(corpus_folder, tmp_path / "m", epochs=2, margin=0.3, resume=True)
     with pytest.raises(SightlineError, match="other settings or another corpus"):
         run(textbooks, tmp_path / "m", epochs=2, resume=True)

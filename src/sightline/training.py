@@ -40,6 +40,7 @@ from sightline.training_data import Say, TrainingData, open_prepared, prepare
 from sightline.training_folder import (
     best_record,
     check_output,
+    check_settings,
     finish_folder,
     is_finished,
     log_records,
@@ -82,6 +83,8 @@ def train(
     `processes` (`distributed.started_processes`) each calls this, and the first writes.
     """
     check_output(output, resume)
+    if resume and (output / CHECKPOINT).exists() and (output / LOG).exists():
+        check_settings(output, settings)
     if word_vectors is not None and not word_vectors.is_file():  # before the corpus is read
         raise SightlineError(f"{word_vectors}: there is no such file of word vectors.")
     if tensorboard is not None:

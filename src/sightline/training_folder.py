@@ -20,6 +20,7 @@ from sightline.files import write_atomically
 from sightline.model import LinkModel
 from sightline.model_files import FILES
 from sightline.problems import SightlineError
+from sightline.settings import Settings
 from sightline.training_data import Say
 from sightline.training_run import LOG, TrainingRun
 
@@ -36,6 +37,21 @@ def check_output(output: Path, resume: bool) -> None:
         raise SightlineError(
             f"{output} holds a {others[0]} that no training run wrote, and nothing there is "
             "touched; name another folder."
+        )
+
+
+def check_settings(output: Path, settings: Settings) -> None:
+    """Refuse to go on with a run under other settings than its log says, and name them."""
+    start: dict[str, Any] = next(log_records(output), {}).get("start", {})
+    before, now = start.get("settings", {}), settings.to_json()
+    if settings.schedule != "cosine":  # whose learning rates depend on the last epoch
+        now.pop("epochs")
+    changed = [name for name, value in now.items() if before.get(name, value) != value]
+    if changed:
+        words = (f"--{n.replace('_', '-')} was {before[n]} and is now {now[n]}" for n in changed)
+        raise SightlineError(
+            f"{output} holds a run with other settings: {', '.join(words)}. Repeat the command "
+            "that started it, with --resume, or train into a new folder."
         )
 
 
