@@ -21,8 +21,8 @@ from sightline.commands.options import (
     StrictOption,
     ThresholdOption,
     existing,
-    file_to_write,
     link_choices,
+    page_places,
 )
 from sightline.commands.values import UsageSentence
 from sightline.console import report, say, say_left_out, say_problems
@@ -125,7 +125,7 @@ def alt(
     from sightline.alt_text import audit_article, without_findings
     from sightline.article_links import read_articles
     from sightline.fetching import Fetcher
-    from sightline.link_writing import page_files, write_pieces
+    from sightline.link_writing import write_pieces
 
     if check and (write is not None or fetch):
         raise typer.BadParameter("--check audits alone; leave --write and --fetch out")
@@ -139,11 +139,8 @@ def alt(
     folders = folders_of(inputs)
     copies = {} if write is None else _copies(write, paths, folders)
     not_over_inputs(output, paths)
-    if form == "html" and output is not None and not output.suffix and not output.exists():
-        output.mkdir(parents=True)
-    pages = page_files(output, paths, 0, "alt", folders) if form == "html" else {}
-    if form != "html" or output in pages.values():  # else it is a folder, which is made
-        file_to_write(output)
+    is_folder = output is not None and not output.suffix
+    pages = page_places(output, form, paths, folders, ending="alt", is_folder=is_folder)
     problems = Problems(strict=strict, report=report)
     seen: Counter[str] = Counter()
     fetcher = Fetcher() if fetch else None

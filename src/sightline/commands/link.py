@@ -34,8 +34,8 @@ from sightline.commands.options import (
     StrictOption,
     ThresholdOption,
     UnitOption,
-    file_to_write,
     link_choices,
+    page_places,
 )
 from sightline.commands.shards import (
     EngineAddressOption,
@@ -112,7 +112,7 @@ def link(
     from sightline.articles import is_article
     from sightline.fetching import Fetcher
     from sightline.link_outputs import explained
-    from sightline.link_writing import form_of, page_files, write_links, write_pages
+    from sightline.link_writing import form_of, write_links, write_pages
     from sightline.linked_documents import LinkedDocument, linked_documents
 
     choices = link_choices(policy, max_links, threshold, min_confidence)
@@ -147,11 +147,7 @@ def link(
     form = form_of(output, format, sys.stdout.isatty(), is_folder)
     # A folder of one article gives a folder, too.
     is_folder = is_folder or (bool(folders) and output is not None and not output.suffix)
-    if form == "html" and output is not None and is_folder and not (others or output.exists()):
-        output.mkdir(parents=True)
-    pages = page_files(output, articles, others, folders=folders) if form == "html" else {}
-    if form != "html" or output in pages.values():  # else it is a folder, which is made
-        file_to_write(output)
+    pages = page_places(output, form, articles, folders, others=others, is_folder=is_folder)
     if form not in ("jsonl", "html"):
         _say_unused("JSONL", "other forms", matrix=matrix)
     for_people = form in ("html", "list")

@@ -107,6 +107,30 @@ def file_to_write(path: Path | None) -> Path | None:
     return path
 
 
+def page_places(
+    output: Path | None,
+    form: str,
+    articles: list[Path],
+    folders: list[Path],
+    *,
+    is_folder: bool,
+    others: int = 0,
+    ending: str = "links",
+) -> dict[Path, Path]:
+    """Where the pages of articles go, if pages are written; looked at before the work."""
+    from sightline.link_writing import page_files
+
+    if form != "html":
+        file_to_write(output)
+        return {}
+    if output is not None and is_folder and not (others or output.exists()):
+        output.mkdir(parents=True)
+    pages = page_files(output, articles, others, ending, folders)
+    if output in pages.values():
+        file_to_write(output)
+    return pages
+
+
 def _names_beside(path: Path) -> str:
     """What was probably meant by the name of a file that does not exist."""
     try:
