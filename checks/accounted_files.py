@@ -192,10 +192,11 @@ def check_link(accounts: Accounts, folder: Path, work: Path) -> None:
 
 def check_pages(accounts: Accounts, folder: Path, work: Path) -> None:
     """`sightline alt FOLDER --check` and `sightline build pages FOLDER`."""
-    expected = len(documents(folder, PAGES))
+    expected = len(documents(folder, ARTICLES))
     data, words = accounts.run("alt", folder, "--check", "--json", codes=(0, 1))
     found = accounts.records(data)
-    accounts.account("pages", expected, len(found), count_problems(words))
+    accounts.account("articles", expected, len(found), count_problems(words))
+    expected = len(documents(folder, PAGES))
     data, words = accounts.run("build", "pages", folder, "-o", work / "corpus", "--json")
     (result,) = [orjson.loads(line) for line in data.splitlines()]
     without = sum(n for what, n in result["dropped"].items() if what.startswith("pages without"))

@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -258,6 +259,13 @@ def joined(model):
     weights = {n: w.numpy() for n, w in Encoders(embedding, 6, chosen, seed=2).state_dict().items()}
     second = LinkModel(chosen, Vocabulary(words), weights, "some-net")
     return replace(model, members=(Member(second, 1 / 3),))
+
+
+def test_threads_share_a_model(model, document, features):
+    expected = model.link(document, features=features)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: model.link(document, features=features), range(100)))
+    assert all(links == expected for links in found)
 
 
 def test_members_share_the_score(joined, document, features):

@@ -202,7 +202,10 @@ def _holds(folder: Path) -> str:
     if files and all(map(are_link_records, files)):
         return ", but link records, not documents: 'sightline pairs' makes pairs of them"
     if files:
-        return ", but files that are corpora, or shards of one: name one of them"
+        return (
+            ", but files that are corpora, or shards of one: name one of them, or join JSONL files "
+            f"into one, 'cat {folder}/*.jsonl > {_NATIVE_NAME}.jsonl'"
+        )
     if any(file.suffix.lower() in PAGE_SUFFIXES for file in folder.iterdir()):
         return ", but pages: 'sightline build pages' makes a corpus of them"
     return ""
