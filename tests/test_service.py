@@ -619,3 +619,9 @@ def test_the_description_has_examples_that_work(client):
     assert found.status_code == 200 and found.json()["images"][0]["status"] == "ok"
     assert body["multipart/form-data"]["schema"]["required"] == ["file"]
     assert "429" in described["paths"]["/v1/link"]["post"]["responses"]
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz"])
+def test_monitors_may_ask_for_heads_alone(client, path):
+    answer = client.head(path)
+    assert answer.status_code == 200 and answer.content == b""
