@@ -37,7 +37,7 @@ class ReadingLimits:
 
     # CPU time. Readers stop at four fifths of it by themselves and count what they did not come to;
     # the kernel stops those that do not. With what the caller does, it is ten seconds for a file.
-    seconds: float = 8.5
+    seconds: float = 7.5
     # By the clock, only for what waits without working: with 30 processes on 2 cores, books that
     # take 2 s of CPU time took 100 s (measured), and are to be read.
     wall_seconds: float = 600.0
