@@ -192,15 +192,16 @@ _PEN = """async payloads => {
 _POKE = """() => {
   // From the prototype: a form's fields can stand in the place of its properties.
   const attributes = Object.getOwnPropertyDescriptor(Element.prototype, "attributes").get;
+  const click = HTMLElement.prototype.click;
   for (const frame of document.querySelectorAll("iframe")) {
     let inside = null;
     try { inside = frame.contentDocument; } catch { continue; }
-    for (const one of inside ? inside.querySelectorAll("*") : []) {
+    for (const one of inside ? Document.prototype.querySelectorAll.call(inside, "*") : []) {
       for (const { name } of [...attributes.call(one)]) {
         if (!/^on/i.test(name)) continue;
         EventTarget.prototype.dispatchEvent.call(one, new Event(name.slice(2).toLowerCase()));
       }
-      if (one.localName === "a" && /^javascript:/i.test(one.href)) one.click();
+      if (one.localName === "a" && /^javascript:/i.test(one.href)) click.call(one);
     }
   }
 }"""

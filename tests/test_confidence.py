@@ -518,7 +518,7 @@ def test_calibrate_writes_over_no_files_of_another_kind(model, corpus, tmp_path)
     (folder / "README.md").write_text("Mine.")
     model.save_pretrained(tmp_path / "m")
     _, words = sightline("calibrate", tmp_path / "m", corpus, "-o", folder, expect=1)
-    assert "holds a README.md of another kind" in words
+    assert "holds a README.md already" in words
     assert [file.name for file in folder.iterdir()] == ["README.md"]
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from sightline.alt_audit import plain
@@ -28,6 +30,9 @@ from sightline.tag_attributes import find_attribute, one_line, set_attribute
 #: What a candidate needs to be written where the user names no limit: more likely right than not.
 DEFAULT_CONFIDENCE = 0.5
 _MARKUP = re.compile(r"([\\`*_\[\]<>&!~|$#])")
+_OWN_ID = re.compile(r"sightline-(\d{1,9})", re.A)
+# Several elements may have an id, so that a reference to it leads elsewhere.
+_ANY_ID = re.compile(r"""\sid\s*=\s*["']?([^\s"'<>/=`]+)(?=["'\s/>])""", re.I)
 _ID = re.compile(r"[^\s\"'<>&=`]+\Z")
 WRITABLE = ("html", "markdown", "docx")
 
@@ -167,7 +172,9 @@ def _describe(
     starts = [start for start, _ in article.page.spans()]
     edits: dict[int, list[Edit]] = {}
     ids: dict[int, str] = {}
-    number = 0
+    taken = set(map(int, _OWN_ID.findall(source.text)))
+    free = (number for number in count(1) if number not in taken)
+    times = Counter(map(str.lower, _ANY_ID.findall(source.text)))
     for index, (place, candidate) in images.items():
         block = article.page.blocks[bisect_right(starts, candidate.span[0]) - 1]
         element = places.element_of(block.text)
@@ -179,24 +186,16 @@ def _describe(
         if element not in ids:
             given = find_attribute(source.text, element, "id")
             if given is not None and given[2]:
-                if not _ID.match(given[2]) or _is_repeated(given[2], source.text):
+                if not _ID.match(given[2]) or times[given[2].lower()] > 1:
                     del edits[index]
                     continue
                 ids[element] = given[2]
             else:
-                number += 1
-                while f"sightline-{number}" in source.text:
-                    number += 1
+                number = next(free)
                 ids[element] = f"sightline-{number}"
                 edits[index].append(set_attribute(source, element, "id", ids[element]))
         edits[index].append(set_attribute(source, place.place, "aria-describedby", ids[element]))
     return edits
-
-
-def _is_repeated(identifier: str, text: str) -> bool:
-    """Say whether several elements have an id, so that a reference to it may lead elsewhere."""
-    pattern = rf"""\sid\s*=\s*["']?{re.escape(identifier)}(?=["'\s/>])"""
-    return len(re.findall(pattern, text, re.I)) > 1
 
 
 def _is_as_intended(

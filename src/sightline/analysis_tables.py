@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rich.cells import cell_len
+
 from sightline.analysis import Analysis, Correlation, RankedDocument, Regression
 from sightline.reproduction.paper_results import SPEARMAN_DC_AP, TITLES, VARIANCE_EXPLAINED
 from sightline.reproduction.rows import RANDOM
@@ -32,10 +34,10 @@ class Table:
     def to_text(self) -> str:
         """The table for a terminal."""
         lines = [self.header, *self.rows]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
         shown = [
             "  ".join(
-                cell.rjust(width) if place else cell.ljust(width)
+                _padding(cell, width) + cell if place else cell + _padding(cell, width)
                 for place, (cell, width) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
             for line in lines
@@ -165,3 +167,7 @@ def _p(p: float | None) -> str:
     if p is None:
         return _ABSENT
     return f"< {_SMALLEST_P}" if p < _SMALLEST_P else f"{p:.3f}"
+
+
+def _padding(cell: str, width: int) -> str:
+    return " " * (width - cell_len(cell))

@@ -56,6 +56,8 @@ class SplitNotFound(SightlineError):
         names = [name for name in seen if name is not None]
         there = f"its splits are {', '.join(names)}" if names else "its documents have no split"
         sentence = f"no document has the split {split!r}, {there}; {ALL!r} takes every document"
+        if split in names:
+            sentence = f"no document of the split {split!r} could be used"
         super().__init__(f"{path}: {sentence if seen else 'no document could be read'}.")
 
 
@@ -196,16 +198,25 @@ class _Pass(Problems):
         self._corpus.problems.cut = self._corpus.problems.cut or self.cut
 
 
+def is_packed(path: Path) -> bool:
+    """Say whether a corpus is WebDataset shards, which hold their images."""
+    return _find(path)[1] is read_webdataset if path.exists() else False
+
+
+def _corpora(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if file.name.endswith(SUFFIXES))
+
+
 def _holds(folder: Path) -> str:
     """What a folder holds that is nearly a corpus."""
-    files = [file for file in folder.iterdir() if file.name.endswith(SUFFIXES)]
+    files = _corpora(folder)
     if files and all(map(are_link_records, files)):
         return ", but link records, not documents: 'sightline pairs' makes pairs of them"
     if files:
-        return (
-            ", but files that are corpora, or shards of one: name one of them, or join JSONL files "
-            f"into one, 'cat {folder}/*.jsonl > {_NATIVE_NAME}.jsonl'"
-        )
+        joined = f", or join them, 'cat {folder}/*.jsonl > {_NATIVE_NAME}.jsonl'"
+        are_lines = all(file.suffix == ".jsonl" for file in files)
+        hint = joined if are_lines else ""
+        return f", but files that are corpora, or shards of one: name one of them{hint}"
     if any(file.suffix.lower() in PAGE_SUFFIXES for file in folder.iterdir()):
         return ", but pages: 'sightline build pages' makes a corpus of them"
     return ""
@@ -219,6 +230,11 @@ def _find(path: Path) -> tuple[Path, Reader]:
         if (path / FILE_NAME).is_file():
             return path / FILE_NAME, read_hessel2019
         if shards(path):
+            if others := [file.name for file in _corpora(path) if file.suffix != SUFFIX]:
+                raise SightlineError(
+                    f"{path}: shards of several kinds, {SUFFIX} and {others[0]}; name one of them, "
+                    "or put those of a kind into a folder of their own."
+                )
             return path, read_webdataset
         raise SightlineError(f"{path}: no documents in this folder{_holds(path)}; {_EXPECTED}.")
     if not path.exists():

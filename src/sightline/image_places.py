@@ -73,7 +73,10 @@ def find_places(
     tags = [
         match.end()
         for match in _IMAGE_TAG.finditer(source.text)
-        if not (markdown and _BEFORE_ADDRESS.search(source.text[: match.start()][-100:]))
+        if not (
+            markdown
+            and _BEFORE_ADDRESS.search(source.text, max(0, match.start() - 100), match.start())
+        )
     ]
     lines = source.lines()
     found += [ImagePlace(place, lines.at(place)) for place in tags]

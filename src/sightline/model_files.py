@@ -44,14 +44,12 @@ class ModelError(SightlineError):
     """A model folder that is incomplete, damaged or does not fit together."""
 
 
-def check_model_folder(folder: Path) -> None:
-    """Refuse to write a model where files of another kind have the names of its own."""
-    missing = [name for name in FILES if not (folder / name).exists()]
-    if 0 < len(missing) < len(FILES) and missing != ["README.md"]:
-        there = next(name for name in FILES if name not in missing)
+def check_new_folder(folder: Path) -> None:
+    """Refuse to write a model where there is one, or files that have the names of its own."""
+    there = [name for name in FILES if (folder / name).exists()]
+    if there:
         raise SightlineError(
-            f"{folder} holds a {there} of another kind, and nothing there is touched; name another "
-            "folder."
+            f"{folder} holds a {there[0]} already, and nothing there is touched; name a new folder."
         )
 
 

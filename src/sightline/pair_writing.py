@@ -31,6 +31,7 @@ from sightline.unpacking import image_extension
 
 #: Why a pair is left out that should have been written with its image.
 NO_FILE = "pairs without an image file"
+NOT_THERE = "image files that are not there; their pairs are kept"
 #: A record by a stranger may name any file of the reader's, who publishes the pairs.
 _INSIDE = "image files inside articles; their pairs are kept, and webdataset holds both"
 OUTSIDE = "pairs whose image lies outside the corpus's folder"
@@ -81,6 +82,8 @@ def _placed(pair: Pair, output: Path, left_out: Counter[str]) -> dict[str, Any]:
             left_out["paths of images that are no text"] += 1
     elif isinstance(pair.content, bytes):
         left_out[_INSIDE] += 1
+    elif isinstance(pair.content, Path):
+        left_out[NOT_THERE] += 1
     return record
 
 

@@ -120,6 +120,11 @@ def link_work(
     strict: bool = False,
 ) -> LinkWork:
     """The work of linking with a model and features that the user names."""
+    if features is not None and not is_remote(place_of(features)) and not Path(features).is_dir():
+        raise SightlineError(
+            f"--features {features}: there is no such folder; name a feature store, or a folder of "
+            "stores with one for each shard."
+        )
     place = model if model == "default" else place_of(model)
     if not is_remote(place) and not _folder_of(place).is_dir():
         open_model(model)  # says what is wrong with it
@@ -286,6 +291,8 @@ def _features_of(shard: Shard, features: str | None, stack: ExitStack) -> Path |
     if features is None:
         return None
     own = joined(features, shard.name)
+    if not is_remote(features) and not is_folder(own) and not any(Path(features).glob("*.npy")):
+        raise SightlineError(f"{features} holds no feature store {shard.name} for this shard.")
     return stack.enter_context(local_copy(own if is_folder(own) else features))
 
 

@@ -133,7 +133,8 @@ def _check(data: TrainingData, corpus: Corpus, settings: Settings) -> None:
     for name, smallest in found.items():
         if smallest <= settings.negative_documents:
             remedy = (
-                f"At most {fewest - 1} fit here: set it so, or add documents"
+                f"At most {fewest - 1} fit here: set it so, in reproduce by --rows 'AP "
+                f"b{fewest - 1}', or add documents"
                 if fewest > 1
                 else "At least 2 are needed of each"
             )

@@ -24,7 +24,7 @@ from sightline.commands.options import (
     link_choices,
     page_places,
 )
-from sightline.commands.values import UsageSentence
+from sightline.commands.values import NamedFolder, UsageSentence
 from sightline.console import report, say, say_left_out, say_problems
 from sightline.problems import Problems, SightlineError, UsageError, did_you_mean
 from sightline.progress import counted
@@ -200,7 +200,8 @@ def _copies(write: Path, paths: list[Path], folders: list[Path]) -> dict[Path, P
     if reported := len(paths) - len(copied):
         files = counted(reported, "file is", "files are")
         say(f"{files} reported on alone: copies are made of HTML, Markdown and DOCX files")
-    if len(paths) > 1 or folders or write.is_dir():
+    is_folder = write.is_dir() or isinstance(write, NamedFolder)
+    if len(paths) > 1 or folders or is_folder:
         copies = {path: place_in(write, path, folders) / path.name for path in copied}
         if len(set(copies.values())) < len(copied):
             raise typer.BadParameter("--write: two articles have one name; write them one by one")

@@ -70,7 +70,7 @@ def calibrate(
     from sightline.corpus import ALL, read
     from sightline.hub import name_from_user
     from sightline.model import LinkModel
-    from sightline.model_files import check_model_folder
+    from sightline.model_files import check_new_folder
 
     loaded = LinkModel.from_pretrained(name_from_user(model))
     if output is None and not Path(model).is_dir():
@@ -83,8 +83,9 @@ def calibrate(
             f"{corpus} has no validation split, so that all documents are taken; of those that the "
             "model was trained on, it is surer than it is right."
         )
-    if output is not None:
-        check_model_folder(output)
+    own = Path(model).resolve() if Path(model).is_dir() else None
+    if output is not None and output.resolve() != own:
+        check_new_folder(output)
     found = estimate(loaded, documents, chosen, features, seed, say)
     if output is None:
         store_calibration(Path(model), found)

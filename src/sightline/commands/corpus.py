@@ -8,7 +8,10 @@ from typing import Annotated
 import typer
 
 from sightline.commands.manners import examples
-from sightline.commands.opening import not_over_inputs
+from sightline.commands.opening import (
+    not_over_inputs,
+    say_packed_images,
+)
 from sightline.commands.options import (
     OUTPUT,
     CorpusArgument,
@@ -68,6 +71,8 @@ def corpus(
     problems = Problems(strict=strict, report=report)
     opened = read(corpus, split=split, problems=problems)
     not_over_inputs(sample_page, [opened.file])
+    if images:
+        say_packed_images([corpus], None)
     found = corpus_report.check_corpus(opened, images, features)
     say_problems(problems)
     if json:

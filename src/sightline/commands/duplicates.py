@@ -9,7 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from sightline.commands.manners import examples
-from sightline.commands.opening import not_over_inputs
+from sightline.commands.opening import (
+    not_over_inputs,
+    say_packed_images,
+)
 from sightline.commands.options import CorpusArgument, SplitOption, StrictOption, file_to_write
 from sightline.console import report, say, say_problems, write_lines
 from sightline.problems import Problems
@@ -40,6 +43,7 @@ def duplicates(
     problems = Problems(strict=strict, report=report)
     opened = read(corpus, split=split, problems=problems)
     not_over_inputs(output, [opened.file])
+    say_packed_images([corpus], None)
     if next(iter(opened), None) is None:
         raise opened.split_not_found(split or ALL)
     found = 0

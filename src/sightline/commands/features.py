@@ -9,6 +9,7 @@ import typer
 
 from sightline.commands import completions
 from sightline.commands.manners import examples
+from sightline.commands.opening import say_packed_images
 from sightline.commands.options import (
     INPUT,
     OUTPUT,
@@ -100,6 +101,8 @@ def features(
         return
     if output.is_file():
         raise UsageError(f"{output} is a file; a feature store is a folder: name one with -o.")
+    tars = [path for path in inputs if path.suffix == ".tar"]
+    say_packed_images(tars, None, ", or name the folder of this file")
     problems = Problems(strict=strict, report=report)
     with timed(f"backbone {backbone} opened"):
         network = open_backbone(backbone, weights, threads=1)

@@ -20,6 +20,7 @@ from sightline.commands.opening import (
     no_document,
     not_over_inputs,
     open_model,
+    say_packed_images,
 )
 from sightline.commands.options import (
     OUTPUT,
@@ -138,6 +139,8 @@ def link(
     not_over_inputs(output, inputs)
     articles = [path for path in inputs if is_article(path)]
     others = len(inputs) - len(articles)
+    corpora = [path for path in inputs if not is_article(path)]
+    say_packed_images(corpora, features, ", or name a folder with -o")
     if not others:
         _say_unused("corpora", "articles", split=split, features=features)
     if not articles:

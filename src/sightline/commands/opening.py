@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.console import detail, say_left_out, timed
+from sightline.console import detail, say, say_left_out, timed
 from sightline.problems import Problems, SightlineError
 from sightline.progress import counted
 
@@ -101,6 +101,18 @@ def not_over_inputs(output: Path | None, inputs: Iterable[Path]) -> None:
     files = [read(one).file if one.is_dir() else one for one in inputs if one.exists()]
     if any(map(output.samefile, files)):
         raise SightlineError(f"{output} is what is read, and would be lost; write to another file.")
+
+
+def say_packed_images(inputs: Iterable[Path], features: Path | None, remedy: str = "") -> None:
+    """Say that images inside of WebDataset shards are not looked for, if there are such."""
+    from sightline.corpus import is_packed
+
+    for path in inputs if features is None else ():
+        if is_packed(path):
+            say(
+                f"{path}: images inside of .tar files are not looked at here; unpack them with "
+                f"'sightline convert {path} FOLDER --to native'{remedy}."
+            )
 
 
 def no_document(problems: Problems) -> SightlineError:

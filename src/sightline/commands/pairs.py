@@ -18,6 +18,7 @@ from sightline.commands.opening import (
     no_document,
     not_over_inputs,
     open_model,
+    say_packed_images,
 )
 from sightline.commands.options import (
     INPUT,
@@ -113,10 +114,11 @@ def pairs(
 
     Link records, which `sightline link` writes, are taken as they are, without a model.
     """
+    from sightline.articles import is_article
     from sightline.fetching import Fetcher
     from sightline.link_reading import read_link_records
     from sightline.linked_documents import linked_documents
-    from sightline.pair_writing import NO_FILE, OUTSIDE, pair_format, write_pairs
+    from sightline.pair_writing import NO_FILE, NOT_THERE, OUTSIDE, pair_format, write_pairs
     from sightline.pairs import PairChoice
     from sightline.progress import Progress
     from sightline.readers.recognition import are_link_records
@@ -129,6 +131,7 @@ def pairs(
     records = dict.fromkeys(filter(are_link_records, paths))
     paths = [path for path in paths if path not in records]
     loaded = open_model(model) if paths else None
+    say_packed_images([path for path in paths if not is_article(path)], None)
     choices = link_choices(policy, max_links, threshold)
     problems = Problems(strict=strict, report=report)
     choice = PairChoice(min_confidence, min_score, images)
@@ -161,8 +164,9 @@ def pairs(
     for reason, number in left_out.items():
         say(f"left out: {reason} ({number:,})")
     if OUTSIDE in left_out:
-        say("Name the folder that holds these images with --images, if they may be copied.")
-    if records and images is None and NO_FILE in left_out:
+        through = ", where links lead to," if images is not None else ""
+        say(f"Name the folder of these images{through} with --images, if they may be copied.")
+    if records and images is None and {NO_FILE, NOT_THERE} & left_out.keys():
         say(
             "Link records do not say where their image paths begin; name that folder with --images."
         )

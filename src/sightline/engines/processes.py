@@ -186,6 +186,8 @@ def _serve(description: str) -> None:
                 say(run_unit(unit, work, Shard(**json.loads(line))).to_json())
     except SightlineError as error:
         say(json.dumps(str(error)).encode())
+    except BrokenPipeError:  # the driver was killed, and nobody listens
+        os._exit(1)
 
 
 def _end_with(parent: int) -> None:

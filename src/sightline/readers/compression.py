@@ -82,7 +82,7 @@ def _blocks(file: BufferedReader, size: int, new: Callable[[], Decoder]) -> Iter
     try:
         yield from decompressed_blocks(file, size, new)
     except EOFError:
-        reason = "the compressed data ends early, the lines before this one are kept"
+        reason = "the compressed data ends early"
         raise StreamError(reason) from None
     except (zlib.error, zstandard.ZstdError) as error:
         reason = f"the compressed data is damaged, here or earlier ({error})"

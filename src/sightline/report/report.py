@@ -123,7 +123,10 @@ def _material(
         model = LinkModel.from_pretrained(main.folder)
         store = corpus_features(model, corpus, _SPLIT, features)
     if main is not None and main.auc:
-        documents = documents_named(corpus, _SPLIT, main.auc)
+        # Where there is no such split, others were scored in its place (`reproduction.documents`).
+        documents = documents_named(corpus, _SPLIT, main.auc) or documents_named(
+            corpus, None, main.auc
+        )
     else:
         found: Iterator[Document] = corpus.documents(_SPLIT)
         if store is not None:
