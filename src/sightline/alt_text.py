@@ -18,6 +18,7 @@ from sightline.sentences import tokenize
 from sightline.source_edits import SourceText
 
 #: Kinds of text that can tell what an image shows; headings and code are no sentences anyway.
+_MOST_SECONDS = 1.5  # of CPU time for reading a page whose source is looked into again
 _NO_CANDIDATES = frozenset((BlockKind.CAPTION, BlockKind.TABLE_ROW, BlockKind.TABLE_CELL))
 _FEWEST_TOKENS = 4  # of a sentence that can stand for itself, its full stop included
 _CANDIDATES = 5  # of an image
@@ -181,7 +182,8 @@ def _fits(text: str, caption: str | None) -> bool:
 
 def _places(article: Article) -> tuple[SourceText | None, SourcePlaces | None]:
     """Find the images in the source, if that is text."""
-    if article.kind not in ("html", "markdown"):
+    # Its source is read up to four times more, in this process.
+    if article.kind not in ("html", "markdown") or article.seconds > _MOST_SECONDS:
         return None, None
     in_markdown = article.kind == "markdown"
     try:

@@ -32,7 +32,7 @@ DEFAULT_CONFIDENCE = 0.5
 _MARKUP = re.compile(r"([\\`*_\[\]<>&!~|$#])")
 _OWN_ID = re.compile(r"sightline-(\d{1,9})", re.A)
 # Several elements may have an id, so that a reference to it leads elsewhere.
-_ANY_ID = re.compile(r"""\sid\s*=\s*["']?([^\s"'<>/=`]+)(?=["'\s/>])""", re.I)
+_ANY_ID = re.compile(r"""\sid\s*=\s*(?:"([^"\s]+)"|'([^'\s]+)'|([^\s"'<>=`]+?)(?=[\s/>]))""", re.I)
 _ID = re.compile(r"[^\s\"'<>&=`]+\Z")
 WRITABLE = ("html", "markdown", "docx")
 
@@ -122,7 +122,7 @@ def _edited_source(
     if source is None or places is None:
         raise SightlineError(
             f"{article.path}: cannot be changed in place, because its bytes do not fit its "
-            "encoding; save it as UTF-8 and try again."
+            "encoding, or reading it takes too long; save it as UTF-8, or split it."
         )
     found: dict[int, ImagePlace] = {}
     for index in chosen:
@@ -174,7 +174,7 @@ def _describe(
     ids: dict[int, str] = {}
     taken = set(map(int, _OWN_ID.findall(source.text)))
     free = (number for number in count(1) if number not in taken)
-    times = Counter(map(str.lower, _ANY_ID.findall(source.text)))
+    times = Counter("".join(found).lower() for found in _ANY_ID.findall(source.text))
     for index, (place, candidate) in images.items():
         block = article.page.blocks[bisect_right(starts, candidate.span[0]) - 1]
         element = places.element_of(block.text)

@@ -74,6 +74,8 @@ class Article:
     page: Page
     document: Document
     images: tuple[ArticleImage, ...]
+    #: CPU time that reading its file took.
+    seconds: float = 0.0
 
 
 def article_kind(path: Path) -> ArticleKind | None:
@@ -149,7 +151,8 @@ def read_article(
     document = page_to_document(named, _identifier(path), unit=unit, read_seconds=contents.seconds)
     document = replace(document, folder=path.parent)
     placed = zip(page.images, document.extra["positions"], found, strict=True)
-    return Article(path, kind, page, document, tuple(_article_image(*one) for one in placed))
+    images = tuple(_article_image(*one) for one in placed)
+    return Article(path, kind, page, document, images, contents.seconds)
 
 
 def _article_image(image: PageImage, position: int, found: _Found) -> ArticleImage:

@@ -73,10 +73,7 @@ def find_places(
     tags = [
         match.end()
         for match in _IMAGE_TAG.finditer(source.text)
-        if not (
-            markdown
-            and _BEFORE_ADDRESS.search(source.text, max(0, match.start() - 100), match.start())
-        )
+        if not (markdown and _is_address(source.text, match.start()))
     ]
     lines = source.lines()
     found += [ImagePlace(place, lines.at(place)) for place in tags]
@@ -94,6 +91,10 @@ def find_places(
     numbers = [_number(image.alt) if same else None for image in page.images]
     places = [None if n is None else _with_link(found[n], n, structure) for n in numbers]
     return SourcePlaces(places if same else [None] * len(images), blocks, structure.blocks)
+
+
+def _is_address(text: str, place: int) -> bool:
+    return _BEFORE_ADDRESS.search(text, max(0, place - 100), place) is not None
 
 
 def _number(alt: str | None) -> int | None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
+from sightline.image_headers import EXTENSIONS, recognise
 from sightline.pages import Block, BlockKind, LeftOut, Page, PageImage
 from sightline.problems import SightlineError
 from sightline.readers.contents import Contents, read_image_files
@@ -69,7 +70,8 @@ def read_docx(path: Path, *, seconds: float = 8.0) -> Contents:
         sources = (i.source for i in walk.images if i.source not in walk.external)
         files = read_image_files(archive, sources, walk.left_out)
         title = read_title(archive)
-        count_other_parts(archive, {part, *walk.inserted, *files}, walk.left_out, end)
+        pictures = (name for name, data in files.items() if recognise(data) in EXTENSIONS)
+        count_other_parts(archive, {part, *walk.inserted, *pictures}, walk.left_out, end)
         walk.left_out.text[REPLACED] += archive.replaced
     blocks, images = attach_captions(walk.blocks, walk.images)
     headline = next((b.text for b in blocks if b.kind is BlockKind.HEADING), None)

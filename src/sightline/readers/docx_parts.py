@@ -127,7 +127,7 @@ def count_other_parts(archive: Archive, read: set[str], left_out: LeftOut, end: 
             left_out.text["parts beyond the limit on time (number)"] += 1
         elif file := next((kind for kind in found if kind in _FILES), None):
             left_out.text[_FILES[file]] += archive.size(name)
-        elif not found or not _NO_TEXT.issuperset(found):
+        else:
             _count_part(archive, name, found, left_out)
 
 
@@ -148,12 +148,16 @@ def _kinds(archive: Archive, name: str, left_out: LeftOut) -> Iterator[tuple[str
 
 
 def _count_part(archive: Archive, name: str, kinds: list[str], left_out: LeftOut) -> None:
+    is_plain = bool(kinds) and _NO_TEXT.issuperset(kinds)
     try:
         if not name.endswith(".xml") and not archive.holds_text(name):
             return
         root = parse_xml(archive.read(name))
     except SightlineError:
-        left_out.text[UNREADABLE] += 1
+        left_out.text[UNREADABLE] += not is_plain
+        return
+    # Whatever it is said to be, a part that begins as a text does is one.
+    if is_plain and local(root.tag).lower() not in _REASONS:
         return
     known = next((kind for kind in kinds if kind in _REASONS), local(root.tag).lower())
     reason = _REASONS.get(known, "other parts")

@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
+from sightline.image_headers import EXTENSIONS, recognise
 from sightline.pages import Block, LeftOut, Page, PageImage
 from sightline.problems import SightlineError
 from sightline.readers.contents import MAX_BLOCKS, Contents, read_image_files
@@ -196,11 +197,14 @@ def _count_other_texts(archive: Archive, book: _Book, images: set[str]) -> None:
     """Count the files with text that no chapter is; no package need list them."""
     media = {item.target: item.media for item in book.items}
     contents = {item.target for item in book.items if item.is_contents}
-    told = {*book.packages, *book.spine.names, *book.spine.replaced, *images}
+    pictures = book.spine.pictures | images
+    told = {*book.packages, *book.spine.names, *book.spine.replaced} - pictures
     for name in archive.names():
         if name in told:
             continue
         try:
+            if name in pictures and recognise(archive.head(name)) in EXTENSIONS:
+                continue
             is_text = media.get(name) in _TEXTS or may_be_read(archive, name)
             if not is_text and is_document(archive, name):
                 book.left_out.text["documents in the book (number)"] += 1

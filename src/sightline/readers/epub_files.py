@@ -7,7 +7,7 @@ import re
 from sightline.zip_limits import Archive
 
 # Files that begin as texts do, and hold none of a book's.
-_NO_TEXTS = (".css", ".js", ".opf", ".svg", ".smil", ".pls", ".xpgt", ".plist")
+_NO_TEXTS = (".css", ".js", ".svg", ".smil", ".pls", ".xpgt", ".plist")
 _OF_FORMAT = frozenset(
     f"META-INF/{name}.xml"
     for name in (

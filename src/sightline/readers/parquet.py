@@ -19,8 +19,9 @@ from sightline.files import atomic_writer
 from sightline.problems import MissingExtraError, Problems, SightlineError
 from sightline.readers.native import numbered_documents, open_for_reading
 
-# Rows held at a time: enough to spread the cost of a call, few enough for long documents.
-_BATCH = 256
+# Rows held at a time: enough to spread the cost of a call, few enough for long documents. A file of
+# some kilobytes may hold rows of many megabytes: of large batches, one row after the other is made.
+_BATCH, _LARGE_BATCH = 32, 32 * 2**20
 # What is kept of another format's record, as JSON in a string: columns would neither keep the order
 # of its keys nor tell null from absent, and some values have no common type.
 _AS_JSON = frozenset({"mmc4", "obelics", "webdataset"})
@@ -160,9 +161,13 @@ def _records(path: Path, file: IO[bytes], needed: Iterable[str]) -> Iterator[dic
 
 def _rows(batch: Any) -> Iterator[dict[str, Any] | str]:
     try:
-        yield from batch.to_pylist()
+        records = batch.to_pylist() if batch.nbytes <= _LARGE_BATCH else None
     except Exception:
         # Arrow does not check text and times on the way in; find the rows that are to blame.
+        records = None
+    if records is not None:
+        yield from records
+    else:
         for row in range(len(batch)):
             try:
                 yield batch.slice(row, 1).to_pylist()[0]

@@ -31,6 +31,10 @@ _NO_TEXT_FIELDS = (
     pdfium.FPDF_FORMFIELD_SIGNATURE,
 )
 _UNREADABLE = "annotations that cannot be read (number)"
+_OTHER_MODES = (
+    pdfium.FPDF_ANNOT_APPEARANCEMODE_ROLLOVER,
+    pdfium.FPDF_ANNOT_APPEARANCEMODE_DOWN,
+)
 _UNSEEN = "hidden annotations that draw text (number)"
 # What shows text or an image, or something else that may.
 _SHOWS = re.compile(r"\b(?:Tj|TJ|Do|BI)\b|[)>\]]\s*['\"]|[^\0-\x7f]")
@@ -102,6 +106,9 @@ def _look_at(page: Any, index: int, form: Any, left_out: LeftOut) -> tuple[int, 
         mode = pdfium.FPDF_ANNOT_APPEARANCEMODE_NORMAL
         drawing = _read(pdfium.FPDFAnnot_GetAP, annotation, mode)
         is_drawn = _SHOWS.search(drawing) is not None
+        for other in _OTHER_MODES:  # as it looks under a mouse
+            pressed = _read(pdfium.FPDFAnnot_GetAP, annotation, other)
+            left_out.text[_UNSEEN] += pressed != drawing and _SHOWS.search(pressed) is not None
         is_hidden = bool(pdfium.FPDFAnnot_GetFlags(annotation) & _HIDDEN)
         # PDFium draws no windows of comments.
         left_out.text[_UNSEEN] += is_drawn and (is_hidden or kind == pdfium.FPDF_ANNOT_POPUP)

@@ -7,6 +7,7 @@ does to PDFium where the file's own table is broken.
 from __future__ import annotations
 
 import io
+import math
 import mmap
 import re
 import time
@@ -51,6 +52,7 @@ _IMAGE_FILTERS = frozenset(
         b"Crypt",
     )
 )
+_ROW_SIZE = re.compile(rb"/(?:Columns|Colors|BitsPerComponent)\s+(-?[0-9]{1,12})")
 _EMPTY_LAST_BLOCK = b"\x03\x00"
 _DEFLATED = (b"FlateDecode", b"Fl")
 
@@ -202,6 +204,8 @@ class Objects:
             return stored.data[start : min(stop, start + most)], not stored.is_cut
         if start == stop:
             return b"", True
+        if b"/Predictor" in stored.head and not _is_sound_prediction(stored.head):
+            return None, False
         if len(names) == 1 and names[0] in _DEFLATED:
             return self._inflate(stored.data, start, stop, most)
         if not {*_DEFLATED, *FILTERS}.issuperset(names):
@@ -307,3 +311,10 @@ def _decrypted(path: Path) -> bytes | None:
     finally:
         document.close()
     return saved.getvalue()
+
+
+def _is_sound_prediction(head: bytes) -> bool:
+    """Say whether the sizes of rows that a stream was packed by can be; else PDFium drops it."""
+    sizes = [int(size) for size in _ROW_SIZE.findall(head)]
+    bits = 1 if b"/BitsPerComponent" in head else 8
+    return all(size > 0 for size in sizes) and bits * math.prod(sizes) < 2**31

@@ -15,6 +15,8 @@ from sightline.readers.pdf_text import PageObject
 STANDS_FOR_PICTURES = "texts that stand for pictures"
 _MOST_ELEMENTS = 50_000  # of a page
 _MOST_STEPS = 500_000  # of a page, from elements and objects to their marks
+# Signs in a line as wide as its font is large: of most, two; and so few may be one drawn otherwise.
+_LEAST_SIGNS, _FEW_SIGNS = 1.0, 2
 _SPACE = 0.01  # points; text that is not wider is spaces, or counted as without a size
 
 
@@ -28,6 +30,7 @@ def texts_for_pictures(
     """
     steps = iter(range(_MOST_STEPS))
     left_out.text[STANDS_FOR_PICTURES] += _count_marked(objects, steps)
+    left_out.text["text that fewer words stand for (pieces)"] += _count_replaced(objects, steps)
     found = _found_in_structure(page, steps, left_out)
     left_out.text["behind too many marks of a page (pages)"] += next(steps, None) is None
     if not found:
@@ -126,13 +129,35 @@ def _count_marked(objects: Sequence[PageObject], steps: Iterator[int]) -> int:
         if kind != pdfium.FPDF_PAGEOBJ_TEXT:
             for address, mark in _marks_of(handle, outermost, steps):
                 if address not in texts:
-                    texts[address] = _marked_text(mark)
+                    texts[address] = _marked_text(mark).strip()
     if any(texts.values()):
         for handle, kind, outermost in objects:
             if kind == pdfium.FPDF_PAGEOBJ_TEXT:
                 for address, _ in _marks_of(handle, outermost, steps):
                     texts.pop(address, None)
     return sum(map(len, texts.values()))
+
+
+def _count_replaced(objects: Sequence[PageObject], steps: Iterator[int]) -> int:
+    """Count text in whose place PDFium gives another that is far too short to say the same."""
+    replaced = 0
+    texts: dict[int, str] = {}
+    size, left, bottom, right, top = (ctypes.c_float() for _ in range(5))
+    for handle, kind, outermost in objects:
+        if kind != pdfium.FPDF_PAGEOBJ_TEXT:
+            continue
+        for address, mark in _marks_of(handle, outermost, steps):
+            if address not in texts:
+                texts[address] = _marked_text(mark, (b"ActualText",))
+            places = [ctypes.byref(value) for value in (left, bottom, right, top)]
+            if not texts[address] or not pdfium.FPDFPageObj_GetBounds(handle, *places):
+                continue
+            pdfium.FPDFTextObj_GetFontSize(handle, ctypes.byref(size))
+            signs = _LEAST_SIGNS * max(right.value - left.value, top.value - bottom.value)
+            if signs > size.value * (len(texts[address].strip()) + _FEW_SIGNS):
+                replaced += 1
+                break
+    return replaced
 
 
 def _marks_of(handle: Any, outermost: Any, steps: Iterator[int]) -> Iterator[tuple[int, Any]]:
@@ -146,12 +171,12 @@ def _marks_of(handle: Any, outermost: Any, steps: Iterator[int]) -> Iterator[tup
                 yield ctypes.addressof(mark.contents), mark
 
 
-def _marked_text(mark: Any) -> str:
+def _marked_text(mark: Any, keys: Sequence[bytes] = (b"ActualText", b"Alt")) -> str:
     size = ctypes.c_ulong()
-    for key in (b"ActualText", b"Alt"):
+    for key in keys:
         get = pdfium.FPDFPageObjMark_GetParamStringValue
         if get(mark, key, None, 0, ctypes.byref(size)) and size.value > 2:
             buffer = (pdfium.FPDF_WCHAR * (size.value // 2))()
             get(mark, key, buffer, size.value, ctypes.byref(size))
-            return bytes(buffer).decode("utf-16-le", "replace").rstrip("\0").strip()
+            return bytes(buffer).decode("utf-16-le", "replace").rstrip("\0")
     return ""
