@@ -362,3 +362,27 @@ def test_bytes_come_back_or_are_refused(data):
     except SightlineError:
         return
     assert source.encode(source.text) == data
+
+
+@pytest.mark.parametrize("size", [20_000])
+def test_names_of_ours_that_a_page_has_take_no_time(tmp_path, size):
+    names = " ".join(f"sightline-{number}" for number in range(1, size))
+    source = f"<!-- {names} --><p>A dog runs. It barks.</p><img src=a.jpg>"
+    started = time.process_time()
+    copy = written(tmp_path, "page.html", source, {0: "A dog runs."}).decode()
+    assert time.process_time() - started < 5
+    assert f'aria-describedby="sightline-{size}"' in copy
+
+
+def test_code_about_images_takes_no_time_to_find_places_in(tmp_path):
+    source = "![](a.png)\n\n```\n" + "<img " * 200_000 + "\n```\n"
+    started = time.process_time()
+    (tmp_path / "page.md").write_text(source)
+    audited = audit_article(read_article(tmp_path / "page.md"))
+    assert time.process_time() - started < 8 and audited.images[0].line == 1
+
+
+def test_pages_that_take_long_to_read_are_not_read_again(tmp_path):
+    (tmp_path / "page.md").write_text("![](a.png)\n\nA dog.\n")
+    article = replace(read_article(tmp_path / "page.md"), seconds=2.0)
+    assert audit_article(article).images[0].line is None

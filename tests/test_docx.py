@@ -659,3 +659,12 @@ def test_what_is_beyond_the_time_is_counted(tmp_path):
         "beyond the limit on time": 5,
         "parts beyond the limit on time (number)": 1,
     }
+
+
+@pytest.mark.parametrize("kinds", [["header", "image"], ["image"], ["styles"]])
+def test_text_parts_that_pass_for_something_else_are_counted(tmp_path, kinds):
+    relations = [(f"r{n}", kind, "header1.xml") for n, kind in enumerate(kinds)]
+    header = f"<w:hdr {NAMES}><w:p><w:r><w:t>Hidden words.</w:t></w:r></w:p></w:hdr>"
+    body = drawn('<a:blip r:embed="r0"/><a:blip r:embed="r1"/>')
+    page = read_docx(made(tmp_path, body, relations, [("word/header1.xml", header)])).page
+    assert page.left_out.text["headers and footers"] == len("Hidden words.")

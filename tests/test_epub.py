@@ -327,3 +327,11 @@ def test_what_is_beyond_the_time_is_counted(tmp_path):
     page = read_epub(epub(tmp_path / "a.epub", chapters), seconds=0).page
     assert page.blocks == ()
     assert page.left_out.text["beyond the limit on time (bytes)"] > 100
+
+
+def test_texts_that_pass_for_pictures_are_counted(tmp_path):
+    chapter = '<p>Words.</p><img src="note.html"/><img src="a.png"/>'
+    files = {"note.html": "<p>Hidden words.</p>", "a.png": picture()}
+    path = epub(tmp_path / "a.epub", {"one.xhtml": chapter}, files)
+    page = read_epub(path).page
+    assert page.left_out.text == {"files outside the reading order (bytes)": 20}

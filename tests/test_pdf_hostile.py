@@ -11,6 +11,7 @@ from test_pdf_losses import DAMAGED, LINES, PACKED, PATTERNS, SHOWS, UNSEARCHED,
 from sightline.readers import pdf_annotations, pdf_bookmarks, pdf_losses, pdf_structure
 from sightline.readers.pdf import read_pdf
 from sightline.readers.pdf_filters import from_lzw
+from sightline.readers.pdf_objects import _is_sound_prediction
 from sightline.readers.pdf_words import packing_of, plain
 
 TEXT = [(50, 700, 10, "Text on the page.")]
@@ -245,3 +246,42 @@ def test_bookmarks_that_no_page_shows_are_counted(tmp_path, monkeypatch):
     assert read_pdf(path).page.left_out.text == {"bookmarks": 6}
     monkeypatch.setattr(pdf_bookmarks, "_MOST_BOOKMARKS", 1)
     assert read_pdf(path).page.left_out.text == {"bookmarks beyond the limits (files)": 1}
+
+
+@pytest.mark.parametrize(
+    ("stands", "counted"),
+    [(b" ", 1), (b"\x01\x02", 1), (b"b", 1), (b"", 0), (b"A long line of plain words.", 0)],
+)
+def test_text_that_fewer_words_stand_for_is_counted(tmp_path, stands, counted):
+    words = b"BT /F0 10 Tf 50 500 Td (A long line of visible words.) Tj ET"
+    drawn = b"/Span << /ActualText (%s) >> BDC %s EMC" % (stands, words)
+    file = PdfFile().page([(50, 700, 10, "Text on the page.")], drawn=drawn)
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    assert page.left_out.text["text that fewer words stand for (pieces)"] == counted
+
+
+def test_a_sign_that_stands_for_a_ligature_is_no_loss(tmp_path):
+    drawn = b"/Span << /ActualText (ffi) >> BDC BT /F0 10 Tf 50 500 Td (X) Tj ET EMC"
+    file = PdfFile().page([(50, 700, 10, "Text on the page.")], drawn=drawn)
+    assert read_pdf(file.write(tmp_path / "a.pdf")).page.left_out.text == {}
+
+
+@pytest.mark.parametrize("mode", [b"R", b"D"])
+def test_what_annotations_show_under_a_mouse_is_counted(tmp_path, mode):
+    file = PdfFile()
+    form = (
+        b"/Type /XObject /Subtype /Form /BBox [0 0 100 20] /Resources << /Font << /F0 %d 0 R >> >>"
+    )
+    shapes = file.stream(form % file.fonts[0], b"0 0 9 9 re f")
+    words = file.stream(form % file.fonts[0], b"BT /F0 10 Tf 2 5 Td (Pressed.) Tj ET")
+    looks = b"/AP << /N %d 0 R /%s %d 0 R >>" % (shapes, mode, words)
+    stamp = b"<< /Type /Annot /Subtype /Stamp /Rect [50 600 150 620] /F 4 %s >>" % looks
+    file.page([(50, 700, 10, "Text.")], extra=b"/Annots [%d 0 R]" % file.add(stamp))
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    assert page.left_out.text == {"hidden annotations that draw text (number)": 1}
+
+
+@pytest.mark.parametrize("sizes", [b"/Columns 2000000000", b"/Columns -5", b"/Columns 0"])
+def test_rows_that_cannot_be_are_damage(tmp_path, sizes):
+    assert not _is_sound_prediction(b"<< /DecodeParms << /Predictor 15 %s >> >>" % sizes)
+    assert _is_sound_prediction(b"<< /DecodeParms << /Predictor 15 /Columns 5 /Colors 3 >> >>")

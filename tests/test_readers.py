@@ -335,6 +335,18 @@ def test_parquet_round_trip(documents):
 
 
 @needs_pyarrow
+def test_long_rows_of_a_small_file_are_made_one_by_one(tmp_path, monkeypatch):
+    documents = [Document(str(n), ("x" * 5_000_000,), ("a.jpg",)) for n in range(40)]
+    path = tmp_path / "a.parquet"
+    write_parquet(documents, path)
+    assert path.stat().st_size < 2_000_000
+    tracemalloc.start()
+    lengths = [len(document.sentences[0]) for document in read_parquet(path, Problems())]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert lengths == [5_000_000] * 40 and peak < 60_000_000
+
+
 def test_parquet_columns_and_types(tmp_path):
     write_parquet(THREE_KINDS_OF_LINKS, tmp_path / "a.parquet")
     table = parquet.read_table(tmp_path / "a.parquet")
