@@ -21,7 +21,7 @@ from sightline.readers.native import numbered_documents, open_for_reading
 
 # Rows held at a time: enough to spread the cost of a call, few enough for long documents. A file of
 # some kilobytes may hold rows of many megabytes: of large batches, one row after the other is made.
-_BATCH, _LARGE_BATCH = 32, 32 * 2**20
+_BATCH, _LARGE_BATCH = 16, 32 * 2**20
 _ROW_GROUP = 256  # rows that are written together
 # What is kept of another format's record, as JSON in a string: columns would neither keep the order
 # of its keys nor tell null from absent, and some values have no common type.
