@@ -305,3 +305,20 @@ def test_no_image_outside_the_folder_of_a_corpus_is_copied(tmp_path):
     one = LinkedDocument(document, {"links": [link], "images": [{"status": "ok"}]})
     assert [pair.is_outside for pair in choice.pairs_of([one])] == [False]
     assert [pair.is_outside for pair in PairChoice().pairs_of([one])] == [True]
+
+
+def test_images_inside_of_shards_are_said_not_to_be_looked_at(folder, tmp_path):
+    shards = tmp_path / "shards"
+    sightline("convert", folder / "corpus.jsonl", shards, "--to", "webdataset")
+    given = ("--model", folder / "model")
+    for command in (
+        ("pairs", shards, *given, "-o", tmp_path / "p.jsonl"),
+        ("corpus", shards),
+        ("duplicates", shards),
+    ):
+        _, words = sightline(*command)
+        hint = f"unpack them with 'sightline convert {shards} FOLDER --to native'"
+        assert words.count(hint) == 1
+    (shards / "more.jsonl").write_text("")
+    _, words = sightline("corpus", shards, expect=1)
+    assert "shards of several kinds, .tar and more.jsonl" in words

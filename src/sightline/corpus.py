@@ -200,7 +200,10 @@ class _Pass(Problems):
 
 def is_packed(path: Path) -> bool:
     """Say whether a corpus is WebDataset shards, which hold their images."""
-    return _find(path)[1] is read_webdataset if path.exists() else False
+    try:
+        return _find(path)[1] is read_webdataset
+    except SightlineError:
+        return False
 
 
 def _corpora(folder: Path) -> list[Path]:

@@ -139,8 +139,7 @@ def link(
     not_over_inputs(output, inputs)
     articles = [path for path in inputs if is_article(path)]
     others = len(inputs) - len(articles)
-    corpora = [path for path in inputs if not is_article(path)]
-    say_packed_images(corpora, features, ", or name a folder with -o")
+    say_packed_images(inputs, features, ", or name a folder with -o")
     if not others:
         _say_unused("corpora", "articles", split=split, features=features)
     if not articles:

@@ -114,7 +114,6 @@ def pairs(
 
     Link records, which `sightline link` writes, are taken as they are, without a model.
     """
-    from sightline.articles import is_article
     from sightline.fetching import Fetcher
     from sightline.link_reading import read_link_records
     from sightline.linked_documents import linked_documents
@@ -131,7 +130,7 @@ def pairs(
     records = dict.fromkeys(filter(are_link_records, paths))
     paths = [path for path in paths if path not in records]
     loaded = open_model(model) if paths else None
-    say_packed_images([path for path in paths if not is_article(path)], None)
+    say_packed_images(inputs, None)
     choices = link_choices(policy, max_links, threshold)
     problems = Problems(strict=strict, report=report)
     choice = PairChoice(min_confidence, min_score, images)
