@@ -3,6 +3,7 @@
 import io
 import time
 import zipfile
+from email import message_from_string
 
 import docx
 import pytest
@@ -15,6 +16,7 @@ from word_trees import lost_in, tree_with_words, write_document
 
 from sightline.pages import BlockKind
 from sightline.problems import SightlineError
+from sightline.readers import docx_inserted
 from sightline.readers.docx import read_docx
 from sightline.zip_limits import REPLACED
 
@@ -646,7 +648,7 @@ def test_all_of_a_message_that_is_no_page_and_no_image_is_counted(tmp_path):
     head = "MIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=B\r\n\r\n"
     page = inserted(tmp_path, f"{head}Before.\r\n{parts}--B--\r\nAfter.")
     assert [block.text for block in page.blocks] == list(kinds[:2])
-    lost = "Before.<p>text/rtf</p><p>text/xml</p>After."
+    lost = "Before.<p>text/rtf</p><p>text/xml</p><p>image/png</p>After."  # the last is no image
     assert page.left_out.text == {"inserted files (bytes)": len(lost)}
 
 
@@ -668,3 +670,17 @@ def test_text_parts_that_pass_for_something_else_are_counted(tmp_path, kinds):
     body = drawn('<a:blip r:embed="r0"/><a:blip r:embed="r1"/>')
     page = read_docx(made(tmp_path, body, relations, [("word/header1.xml", header)])).page
     assert page.left_out.text["headers and footers"] == len("Hidden words.")
+
+
+@pytest.mark.parametrize(
+    ("head", "packed", "lost"),
+    [
+        ("Content-Transfer-Encoding: base64", "PHA+VGV4dC48L3A+QQ==TW9yZQ==", 8),
+        ("Content-Transfer-Encoding: base64", "PHA+VGV4dC48L3A+\r\n", 0),
+        ("Content-Transfer-Encoding: x-uuencode", "begin 666 a\r\n#0V%T\r\n`\r\nend\r\nMore.", 5),
+    ],
+)
+def test_what_follows_the_end_of_a_packed_message_is_counted(tmp_path, head, packed, lost):
+    data = f"MIME-Version: 1.0\r\nContent-Type: text/html\r\n{head}\r\n\r\n{packed}"
+    (part,) = message_from_string(data).walk()
+    assert docx_inserted._behind(part) == lost

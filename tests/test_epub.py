@@ -331,7 +331,15 @@ def test_what_is_beyond_the_time_is_counted(tmp_path):
 
 def test_texts_that_pass_for_pictures_are_counted(tmp_path):
     chapter = '<p>Words.</p><img src="note.html"/><img src="a.png"/>'
-    files = {"note.html": "<p>Hidden words.</p>", "a.png": picture()}
+    files = {"OEBPS/note.html": "<p>Hidden words.</p>", "OEBPS/a.png": picture()}
     path = epub(tmp_path / "a.epub", {"one.xhtml": chapter}, files)
     page = read_epub(path).page
     assert page.left_out.text == {"files outside the reading order (bytes)": 20}
+
+
+def test_drawings_are_counted_unless_they_are_shown(tmp_path):
+    drawing = '<svg xmlns="http://www.w3.org/2000/svg"><text>Words.</text></svg>'
+    files = {"OEBPS/shown.svg": drawing, "OEBPS/other.svg": drawing}
+    path = epub(tmp_path / "a.epub", {"one.xhtml": '<p>Words.</p><img src="shown.svg"/>'}, files)
+    counted = {"files outside the reading order (bytes)": len(drawing)}
+    assert read_epub(path).page.left_out.text == counted

@@ -7,6 +7,7 @@ from contextlib import suppress
 from email import message_from_bytes
 from email.message import Message
 
+from sightline.image_headers import EXTENSIONS, recognise
 from sightline.pages import LeftOut, Page
 from sightline.problems import SightlineError
 from sightline.readers.docx_parts import INSERTED, UNREADABLE
@@ -14,6 +15,12 @@ from sightline.readers.html import read_html
 from sightline.readers.html_encoding import decode_html
 from sightline.zip_limits import Archive
 
+_UUENCODED = re.compile(r"^end[ \t\r]*$", re.M)
+# Where text ends that is packed in these ways.
+_ENDS = {
+    "base64": re.compile(r"=[\s=]*(?=[^\s=])"),
+    **dict.fromkeys(("x-uuencode", "uuencode", "uue", "x-uue"), _UUENCODED),
+}
 _CHARSET = re.compile(r"[\w.:-]+", re.A)
 
 
@@ -65,8 +72,24 @@ def _is_page(part: Message) -> bool:
 def _lost(part: Message) -> int:
     """Count the bytes that are no page and no image, also those around parts."""
     around = ((text or "").strip() for text in (part.preamble, part.epilogue))
-    is_other = not _is_page(part) and part.get_content_maintype() != "image"
-    return sum(map(len, around)) + (len(_decoded(part)) if is_other else 0)
+    is_other = not _is_page(part) and not _is_picture(part)
+    return sum(map(len, around)) + _behind(part) + (len(_decoded(part)) if is_other else 0)
+
+
+def _is_picture(part: Message) -> bool:
+    if part.get_content_maintype() != "image":
+        return False
+    return part.get_content_subtype() == "svg+xml" or recognise(_decoded(part)) in EXTENSIONS
+
+
+def _behind(part: Message) -> int:
+    """Count what follows the end of packed text, which nobody unpacks."""
+    packed, packing = part.get_payload(), str(part.get("Content-Transfer-Encoding", ""))
+    end = _ENDS.get(packing.strip().lower())
+    if end is None or not isinstance(packed, str):
+        return 0
+    found = end.search(packed)
+    return len(packed[found.end() :].strip()) if found else 0
 
 
 def _with_charset(part: Message) -> bytes:

@@ -16,11 +16,10 @@ from pathlib import Path
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
-from sightline.image_headers import EXTENSIONS, recognise
 from sightline.pages import Block, LeftOut, Page, PageImage
 from sightline.problems import SightlineError
 from sightline.readers.contents import MAX_BLOCKS, Contents, read_image_files
-from sightline.readers.epub_files import is_document, may_be_read
+from sightline.readers.epub_files import is_document, is_picture, may_be_read
 from sightline.readers.html import MAX_BYTES, read_html
 from sightline.readers.html_images import is_remote
 from sightline.safe_xml import attribute, local, parse_xml
@@ -203,7 +202,7 @@ def _count_other_texts(archive: Archive, book: _Book, images: set[str]) -> None:
         if name in told:
             continue
         try:
-            if name in pictures and recognise(archive.head(name)) in EXTENSIONS:
+            if name in pictures and is_picture(archive, name):
                 continue
             is_text = media.get(name) in _TEXTS or may_be_read(archive, name)
             if not is_text and is_document(archive, name):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from sightline.image_headers import EXTENSIONS, recognise
 from sightline.zip_limits import Archive
 
 # Files that begin as texts do, and hold none of a book's.
-_NO_TEXTS = (".css", ".js", ".svg", ".smil", ".pls", ".xpgt", ".plist")
+_NO_TEXTS = (".css", ".js", ".smil", ".pls", ".xpgt", ".plist")
 _OF_FORMAT = frozenset(
     f"META-INF/{name}.xml"
     for name in (
@@ -35,3 +36,9 @@ def may_be_read(archive: Archive, name: str) -> bool:
 def is_document(archive: Archive, name: str) -> bool:
     """Say whether a file is a document of another format; raises `SightlineError`."""
     return archive.head(name).startswith(_DOCUMENTS)
+
+
+def is_picture(archive: Archive, name: str) -> bool:
+    """Say whether a file that is shown as a picture is one; raises `SightlineError`."""
+    head = archive.head(name)
+    return recognise(head) in EXTENSIONS or (b"<svg" in head and not _PAGE.search(head))
