@@ -285,3 +285,21 @@ def test_what_annotations_show_under_a_mouse_is_counted(tmp_path, mode):
 def test_rows_that_cannot_be_are_damage(tmp_path, sizes):
     assert not _is_sound_prediction(b"<< /DecodeParms << /Predictor 15 %s >> >>" % sizes)
     assert _is_sound_prediction(b"<< /DecodeParms << /Predictor 15 /Columns 5 /Colors 3 >> >>")
+
+
+@pytest.mark.parametrize(
+    ("state", "drawn", "counted"),
+    [(b"", b"(Words.)", 1), (b"/AS /Off", b"(Words.)", 1), (b"/AS /On", b"(Words.)", 0),
+     (b"/AS /Off", b"(4)", 0)],
+)  # fmt: skip
+def test_what_annotations_show_in_another_state_is_counted(tmp_path, state, drawn, counted):
+    file = PdfFile()
+    fonts = b"/Resources << /Font << /F0 %d 0 R >> >>" % file.fonts[0]
+    form = b"/Type /XObject /Subtype /Form /BBox [0 0 100 20] " + fonts
+    words = file.stream(form, b"BT /F0 10 Tf 2 5 Td %s Tj ET" % drawn)
+    shapes = file.stream(form, b"0 0 9 9 re f")
+    looks = b"/AP << /N << /On %d 0 R /Off %d 0 R >> >> %s" % (words, shapes, state)
+    stamp = b"<< /Type /Annot /Subtype /Stamp /Rect [50 600 150 620] /F 4 %s >>" % looks
+    file.page([(50, 700, 10, "Text.")], extra=b"/Annots [%d 0 R]" % file.add(stamp))
+    page = read_pdf(file.write(tmp_path / "a.pdf")).page
+    assert page.left_out.text["hidden annotations that draw text (number)"] == counted

@@ -71,7 +71,7 @@ def _is_page(part: Message) -> bool:
 
 def _lost(part: Message) -> int:
     """Count the bytes that are no page and no image, also those around parts."""
-    around = ((text or "").strip() for text in (part.preamble, part.epilogue))
+    around = (str(text or "").strip() for text in (part.preamble, part.epilogue, part["Subject"]))
     is_other = not _is_page(part) and not _is_picture(part)
     return sum(map(len, around)) + _behind(part) + (len(_decoded(part)) if is_other else 0)
 

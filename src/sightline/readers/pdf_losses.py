@@ -35,6 +35,11 @@ _REFERS = re.compile(
     rb"/(Contents|Annots|XObject|CharProcs|EF|G)[\s\0]*"
     rb"(?:\[([^\[\]]*)|<<([^<>]*)|([0-9]{1,10})\s+[0-9]+\s+R)"
 )
+# What an annotation looks like in each of its states, and the state that it is in.
+_STATES = re.compile(rb"/AP\s*<<[^<>]*/N\s*<<([^<>]*)>>")
+_STATE = re.compile(rb"/([^\s/<>\[\]()]+)\s+([0-9]{1,10})\s+[0-9]+\s+R")
+_IN_STATE = re.compile(rb"/AS\s*/([^\s/<>\[\]()]+)")
+_SHOWS_WORDS = re.compile(rb"\([^()]{3,}\)[\s\0]*Tj\b|<[0-9A-Fa-f\s]{6,}>[\s\0]*Tj\b|\][\s\0]*TJ\b")
 _SHOWS_TEXT = re.compile(rb"[)>\]][\s\0]*(?:Tj\b|TJ\b|'|\")")
 _LONG_CODES = re.compile(rb"<[0-9A-Fa-f\s]{%d}" % (2 * _LONGEST_STRING + 1))
 _DRAWS_OTHERS = re.compile(rb"\bDo\b")
@@ -56,6 +61,8 @@ class _Survey:
     #: Drawings of signs, with the font of each.
     signs: dict[int, Stored] = field(default_factory=dict)
     files: set[int] = field(default_factory=set)
+    #: Drawings of annotations in states that they are not in.
+    states: set[int] = field(default_factory=set)
     #: What pages and drawings are made of.
     needed: set[int] = field(default_factory=set)
 
@@ -76,6 +83,9 @@ def count_losses(path: Path, document: Any, end: float, left_out: LeftOut) -> No
             masks = _found(objects, survey.masks)
             shown = sum(_shows_text(objects, one, one, known) for one in masks)
             text["masks with text (number)"] += shown
+            states = _found(objects, survey.states)
+            words = sum(_shows_words(objects, one) for one in states)
+            text["hidden annotations that draw text (number)"] += words
             text["signs drawn with other fonts (number)"] += _count_glyphs(objects, survey.signs)
             unlisted = survey.pages.difference(listed)
             count = len(unlisted) if listed else max(0, len(survey.pages) - len(document))
@@ -104,6 +114,7 @@ def _survey(objects: Objects, listed: list[int]) -> _Survey:
             _add_parts(objects, survey, stored, stored.data, stored.start, stored.stop)
             if _IS_PAGE.search(stored.data, stored.start, stored.stop):
                 survey.pages.add(number)
+            survey.states.update(_other_states(stored))
             if _FIGURE.search(stored.data, stored.start, stored.stop):
                 found = _HAS_TEXT.search(stored.data, stored.start, stored.stop)
                 survey.figures += found is not None
@@ -124,6 +135,24 @@ def _survey(objects: Objects, listed: list[int]) -> _Survey:
                 if part[1] in (b"Contents", b"Annots"):
                     survey.needed.update(numbers)
     return survey
+
+
+def _other_states(stored: Stored) -> list[int]:
+    """Give the drawings of an annotation in states that it is not in."""
+    states = _STATES.search(stored.data, stored.start, stored.stop)
+    if states is None:
+        return []
+    current = _IN_STATE.search(stored.data, stored.start, stored.stop)
+    is_in = current[1] if current else None
+    return [int(number) for name, number in _STATE.findall(states[1]) if name != is_in]
+
+
+def _shows_words(objects: Objects, drawing: Stored) -> bool:
+    """Say whether a drawing shows more than a mark, as those of boxes to check do."""
+    if objects.is_over():
+        return False
+    content = objects.unpack(drawing, _LONGEST_DRAWING)[0] or b""
+    return _SHOWS_WORDS.search(content) is not None
 
 
 def _add_parts(
