@@ -364,14 +364,13 @@ def test_bytes_come_back_or_are_refused(data):
     assert source.encode(source.text) == data
 
 
-@pytest.mark.parametrize("size", [20_000])
-def test_names_of_ours_that_a_page_has_take_no_time(tmp_path, size):
-    names = " ".join(f"sightline-{number}" for number in range(1, size))
+def test_names_of_ours_that_a_page_has_take_no_time(tmp_path):
+    names = " ".join(f"sightline-{number}" for number in range(1, 20_000))
     source = f"<!-- {names} --><p>A dog runs. It barks.</p><img src=a.jpg>"
     started = time.process_time()
     copy = written(tmp_path, "page.html", source, {0: "A dog runs."}).decode()
     assert time.process_time() - started < 5
-    assert f'aria-describedby="sightline-{size}"' in copy
+    assert 'aria-describedby="sightline-20000"' in copy
 
 
 def test_code_about_images_takes_no_time_to_find_places_in(tmp_path):

@@ -335,7 +335,7 @@ def test_parquet_round_trip(documents):
 
 
 @needs_pyarrow
-def test_long_rows_of_a_small_file_are_made_one_by_one(tmp_path, monkeypatch):
+def test_long_rows_of_a_small_file_are_made_one_by_one(tmp_path):
     documents = [Document(str(n), ("x" * 5_000_000,), ("a.jpg",)) for n in range(40)]
     path = tmp_path / "a.parquet"
     write_parquet(documents, path)
